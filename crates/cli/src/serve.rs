@@ -11,7 +11,11 @@ use std::{
 
 use clap::Args;
 use headgate_config::ConfigError;
-use headgate_serve::signals::{self, Stop};
+use headgate_serve::{
+    InheritedSockets, bind,
+    signals::{self, Stop},
+    systemd,
+};
 use headgate_server::{App, BuildError, Config, Drain, Listeners, Reload};
 use headgate_telemetry::log::{self, LogError};
 use thiserror::Error;
@@ -43,41 +47,65 @@ pub(crate) enum ServeError {
         key.to_ascii_uppercase().replace('.', "__")
     )]
     Listen { address: SocketAddr, key: &'static str, cause: io::Error },
+    #[error("socket {} of the service manager (LISTEN_FDS): {cause}; pass TCP sockets", .index + 1)]
+    Inherited { index: usize, cause: io::Error },
+    #[error(
+        "the service manager passed {0} sockets (LISTEN_FDS): expected one for REST and one for \
+         gRPC, in this order or with the names rest and grpc"
+    )]
+    TooManySockets(usize),
+    #[error(
+        "the socket of the service manager is reachable from other machines ({0}), but server.host \
+         is a loopback address: set server.host to the socket's address"
+    )]
+    Exposed(SocketAddr),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, ServeError> {
+        // Before there are threads: it changes the environment.
+        let inherited = InheritedSockets::take_over();
         let config = Config::load(self.config.as_deref(), variables())?;
         log::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
         for IgnoredVariable { name, suggestion } in ignored_variables(&config) {
             let suggestion = suggestion.as_deref();
             warn!(variable = name, suggestion, "ignoring unknown variable {name}");
         }
-        match Runtime::new()?.block_on(serve(&config))? {
+        match Runtime::new()?.block_on(serve(&config, inherited))? {
             Drain::Complete => Ok(ExitCode::SUCCESS),
             Drain::CutOff(_) => Ok(ExitCode::FAILURE),
         }
     }
 }
 
-async fn serve(config: &Config) -> Result<Drain, ServeError> {
+async fn serve(config: &Config, inherited: InheritedSockets) -> Result<Drain, ServeError> {
     let stop = Stop::catch()?;
     let reload = Arc::new(OnceLock::new());
     let reloading = Arc::clone(&reload);
     tokio::spawn(signals::on_hangup(move || on_sighup(reloading.get()))?);
     // Bind first: a second server on the same ports must touch neither the data directory nor the
     // database. Early connections wait in the backlog until the server is built.
-    let listeners = Listeners {
-        rest: listen(config.server.address(), "server.port").await?,
-        grpc: listen(config.server.grpc_address(), "server.grpc_port").await?,
-    };
+    let listeners = listen(config, inherited)?;
     let app = App::build(config).await?;
     // It was not set before.
     let _ = reload.set(app.reload());
     announce(config, &app, &listeners)?;
-    let drain = signals::serve_until(stop, |shutdown| app.serve(listeners, shutdown)).await;
+    let liveness = app.liveness();
+    tokio::spawn(systemd::watchdog(move || {
+        let liveness = liveness.clone();
+        async move { liveness.check().await }
+    }));
+    systemd::ready();
+    let serving = |shutdown| {
+        let shutdown = async move {
+            shutdown.await;
+            systemd::stopping();
+        };
+        app.serve(listeners, shutdown)
+    };
+    let drain = signals::serve_until(stop, serving).await;
     Ok(drain.unwrap_or(Drain::CutOff(0)))
 }
 
@@ -92,9 +120,41 @@ fn on_sighup(reload: Option<&Reload>) {
     );
 }
 
-async fn listen(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
-    let listening = TcpListener::bind(address).await;
-    listening.map_err(|cause| ServeError::Listen { address, key, cause })
+/// Names of inherited sockets.
+const SOCKET_NAMES: [&str; 2] = ["rest", "grpc"];
+
+/// Takes over the sockets of the service manager, and opens those that it did not pass.
+fn listen(config: &Config, mut inherited: InheritedSockets) -> Result<Listeners, ServeError> {
+    if inherited.count() > SOCKET_NAMES.len() {
+        return Err(ServeError::TooManySockets(inherited.count()));
+    }
+    let reuse_port = config.server.reuse_port;
+    let mut open = |index, address: SocketAddr, key| {
+        let socket = inherited.take(&SOCKET_NAMES, index);
+        match socket.map_err(|cause| ServeError::Inherited { index, cause })? {
+            Some(socket) => accepted(socket, address),
+            None => bind(address, reuse_port).map_err(|cause| ServeError::Listen {
+                address,
+                key,
+                cause,
+            }),
+        }
+    };
+    Ok(Listeners {
+        rest: open(0, config.server.address(), "server.port")?,
+        grpc: open(1, config.server.grpc_address(), "server.grpc_port")?,
+    })
+}
+
+/// Accepts an inherited socket that is as private as the configured address: whether callers must
+/// authenticate was decided by the latter.
+fn accepted(socket: TcpListener, configured: SocketAddr) -> Result<TcpListener, ServeError> {
+    let address = socket.local_addr()?;
+    if configured.ip().is_loopback() && !address.ip().to_canonical().is_loopback() {
+        return Err(ServeError::Exposed(address));
+    }
+    info!(%address, "listening on a socket of the service manager");
+    Ok(socket)
 }
 
 /// Prints the addresses and a newly generated admin token.

@@ -14,8 +14,12 @@
 //! | `io` | the socket, with unwritten bytes counted |
 //! | `wake_guarded` | a future that is polled only after it was woken |
 //! | `signals` | SIGTERM, SIGINT and SIGHUP |
+//! | `bind` | [`bind`]: a TCP listener, on request beside that of another process |
+//! | `socket_activation` | [`InheritedSockets`]: listeners that the service manager has opened |
+//! | `systemd` | notifications to the service manager |
 
 mod activity;
+mod bind;
 mod connection;
 mod connections;
 mod io;
@@ -23,12 +27,16 @@ mod request_body;
 mod response_body;
 mod server;
 pub mod signals;
+mod socket_activation;
+pub mod systemd;
 mod wake_guarded;
 mod watchdog;
 
 pub use self::{
+    bind::bind,
     connections::{Bounds, Connections, EndReason},
     request_body::RequestBody,
     response_body::ResponseBody,
     server::{Drain, Server, Timeouts},
+    socket_activation::InheritedSockets,
 };

@@ -27,6 +27,7 @@ use tokio::{net::TcpListener, sync::Notify};
 use self::metrics_export::MetricsExport;
 use crate::{refresher::Refresher, rest::Surface, workers::Workers};
 
+pub use crate::workers::Liveness;
 pub use headgate_auth::AdminToken;
 pub use headgate_stores::StoreKind;
 
@@ -116,6 +117,11 @@ impl App {
     /// management server.
     pub fn reload(&self) -> Reload {
         Reload(self.tasks.envoy.as_ref().map(|configurator| Arc::clone(configurator.reload())))
+    }
+
+    /// Returns a check that the server is alive.
+    pub fn liveness(&self) -> Liveness {
+        self.workers.liveness()
     }
 
     /// Returns the admin token, if this start generated it.

@@ -17,7 +17,7 @@ mod refresher;
 mod rest;
 mod workers;
 
-pub use app::{App, BuildError, Listeners, Reload};
+pub use app::{App, BuildError, Listeners, Liveness, Reload};
 pub use config::Config;
 pub use headgate_serve::Drain;
 

@@ -18,6 +18,10 @@ pub(crate) struct Workers {
     next: AtomicUsize,
 }
 
+/// Tells whether the worker threads are alive.
+#[derive(Clone, Debug)]
+pub struct Liveness(Vec<Handle>);
+
 struct Worker {
     handle: Handle,
     /// Dropped with the workers, which ends the thread.
@@ -42,10 +46,26 @@ impl Workers {
         self.workers.iter().map(|worker| worker.handle.clone()).collect()
     }
 
+    /// Returns a check that all workers are alive.
+    pub(crate) fn liveness(&self) -> Liveness {
+        Liveness(self.handles())
+    }
+
     /// Returns the next worker, round robin.
     pub(crate) fn next(&self) -> &Handle {
         let turn = self.next.fetch_add(1, Relaxed);
         &self.workers[turn % self.workers.len()].handle
+    }
+}
+
+impl Liveness {
+    /// Completes when every worker thread has run a task: one that is blocked serves no requests.
+    pub async fn check(&self) {
+        let turns: Vec<_> = self.0.iter().map(|worker| worker.spawn(async {})).collect();
+        for turn in turns {
+            // An error means that the runtime has stopped, with the server.
+            let _ = turn.await;
+        }
     }
 }
 
@@ -59,5 +79,26 @@ impl Worker {
         };
         thread::Builder::new().name(format!("worker-{number}")).spawn(run)?;
         Ok(Self { handle, _stop: stop })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_blocked_worker_is_not_alive() {
+        let workers = Workers::start(2).unwrap();
+        let liveness = workers.liveness();
+        liveness.check().await;
+        let (unblock, blocked) = mpsc::channel::<()>();
+        workers.next().spawn(async move { blocked.recv() });
+        assert!(timeout(Duration::from_millis(300), liveness.check()).await.is_err());
+        drop(unblock);
+        liveness.check().await;
     }
 }

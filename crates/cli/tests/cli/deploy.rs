@@ -1,9 +1,11 @@
-//! Checks the files in `deploy/` against the binary: chart, compose file, dashboard and alerts.
+//! Checks the files in `deploy/` against the binary: chart, compose file, dashboard, alerts
+//! and units.
 
 mod chart;
 mod compose;
 mod monitoring;
 mod objects;
+mod systemd;
 mod yaml;
 
 use std::{fs, path::PathBuf};

@@ -3,7 +3,8 @@
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read as _, Write},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
+    os::fd::OwnedFd,
     path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
 };
@@ -95,6 +96,24 @@ impl Server {
         command.args(["-c", &limited, env!("CARGO_BIN_EXE_headgate")]);
         command.env_clear().stdin(Stdio::null());
         Self::launch(command, tempfile::tempdir().expect("a folder"), Stdio::inherit())
+    }
+
+    /// Starts a server on listening sockets that it inherits, as the service manager starts it.
+    pub(crate) fn start_on(sockets: [&TcpListener; 2], variables: &[(&str, &str)]) -> Self {
+        let [rest, grpc] = sockets.map(|socket| OwnedFd::from(socket.try_clone().unwrap()));
+        let mut command = Command::new("sh");
+        // The shell becomes the server and has its process id.
+        let activated = "exec 3<&0 4<&2 0</dev/null 2>log; \
+                         LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" serve";
+        command.args(["-c", activated, env!("CARGO_BIN_EXE_headgate")]);
+        command.env_clear().envs(variables.iter().copied()).stdin(rest);
+        Self::launch(command, tempfile::tempdir().expect("a folder"), grpc.into())
+    }
+
+    /// Starts a server that `launcher` runs. Its log is that of the test.
+    pub(crate) fn start_by(mut launcher: Command) -> Self {
+        launcher.stdin(Stdio::null());
+        Self::launch(launcher, tempfile::tempdir().expect("a folder"), Stdio::inherit())
     }
 
     fn start_in(folder: TempDir, variables: &[(&str, &str)], log: Stdio) -> Self {

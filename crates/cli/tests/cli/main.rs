@@ -33,6 +33,7 @@ mod rules;
 mod serve;
 mod simultaneous_start;
 mod subjects;
+mod systemd;
 mod telemetry;
 mod token;
 mod too_many_windows;

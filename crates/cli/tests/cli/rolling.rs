@@ -1,6 +1,7 @@
 //! Rolling restarts under load: no request fails.
 
 mod envoy;
+mod handover;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -82,11 +83,20 @@ struct Load {
 }
 
 impl Load {
+    /// Starts clients that keep their connections.
     fn start(address: SocketAddr, clients: usize) -> Self {
+        Self::with(clients, move |stop, answered| ask(address, stop, answered))
+    }
+
+    /// Starts threads that run `ask`, which counts responses and returns errors, until stopped.
+    fn with<F>(clients: usize, ask: F) -> Self
+    where
+        F: Fn(&AtomicBool, &AtomicUsize) -> Vec<String> + Clone + Send + 'static,
+    {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let clients = (0..clients).map(|_| {
-            let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
-            thread::spawn(move || ask(address, &stop, &answered))
+            let (stop, answered, ask) = (Arc::clone(&stop), Arc::clone(&answered), ask.clone());
+            thread::spawn(move || ask(&stop, &answered))
         });
         let clients = clients.collect();
         Self { stop, answered, clients }

@@ -21,6 +21,8 @@ pub struct ServerConfig {
     pub port: Bounded<0, 65_535>,
     /// `server.grpc_port`: port of gRPC; 0 picks a free one.
     pub grpc_port: Bounded<0, 65_535>,
+    /// `server.reuse_port`: lets another process listen on the same ports, to take over.
+    pub reuse_port: bool,
     /// `server.data_dir`: folder of the SQLite file and the generated admin token.
     pub data_dir: PathBuf,
     /// `server.workers`: number of worker threads; 0 means one per core.
@@ -152,6 +154,7 @@ impl Default for ServerConfig {
             host: Host(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             port: Bounded::of::<8080>(),
             grpc_port: Bounded::of::<50_051>(),
+            reuse_port: false,
             data_dir: PathBuf::from("data"),
             workers: Bounded::of::<0>(),
             trusted_proxies: Vec::new(),
@@ -233,6 +236,7 @@ impl Print for ServerConfig {
             host: _,
             port,
             grpc_port,
+            reuse_port,
             data_dir,
             workers,
             trusted_proxies,
@@ -250,6 +254,7 @@ impl Print for ServerConfig {
             ("host", self.address().ip().to_string().print()),
             ("port", port.print()),
             ("grpc_port", grpc_port.print()),
+            ("reuse_port", reuse_port.print()),
             ("data_dir", data_dir.print()),
             ("workers", workers.print()),
             ("trusted_proxies", trusted_proxies.print()),
