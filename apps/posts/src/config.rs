@@ -33,7 +33,7 @@ pub struct Config {
     pub create_tables: bool,
     /// `DYNAMODB_TABLE_PREFIX`: names of the DynamoDB tables.
     pub tables: Tables,
-    /// `DYNAMODB_ENDPOINT`, `DYNAMODB_TIMEOUT_MS`, `AWS_REGION` and credentials.
+    /// `DYNAMODB_ENDPOINT`, `DYNAMODB_CA_FILE`, `DYNAMODB_TIMEOUT_MS`, `AWS_REGION` and credentials.
     pub dynamodb: DynamoDbConfig,
 }
 
@@ -85,6 +85,7 @@ pub const VARIABLES: [Variable; 17] = [
     (HMAC_SECRET_FILE, "File with that key"),
     (dynamodb::PREFIX, "Prefix of DynamoDB table names [default: aruaruarena]"),
     (dynamodb::ENDPOINT, "URL of DynamoDB, if it is not Amazon's"),
+    (dynamodb::CA_FILE, "Certificate authorities of that URL, in PEM"),
     (dynamodb::TIMEOUT, "Timeout of DynamoDB in milliseconds, 1 to 60000 [default: 500]"),
     (dynamodb::REGION, "AWS region [default: ap-northeast-1]"),
     (dynamodb::KEY, "AWS credentials: access key id"),

@@ -30,8 +30,11 @@ impl Auth {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
         let jwt = config.jwks_url.as_ref().map(|url| {
-            let endpoint =
-                JwksEndpoint::new(url.get().clone()).map_err(|error| url.unusable(&error))?;
+            let certificates = config.certificates();
+            let certificates =
+                certificates.map_err(|error| Problem::new("auth.ca_file", error.to_string()))?;
+            let endpoint = JwksEndpoint::new(url.get().clone(), &certificates)
+                .map_err(|error| url.unusable(&error))?;
             let max_age = Duration::from_secs(config.jwks_cache_seconds.get());
             let expected = ExpectedClaims {
                 issuer: config.issuer.clone(),

@@ -1,8 +1,9 @@
 //! The sections `auth` and `console.oidc` of the configuration.
 
-use std::{collections::HashSet, fmt};
+use std::{collections::HashSet, fmt, path::PathBuf};
 
 use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections};
+use headgate_tls_client::{Certificates, TlsFileError, TlsFiles};
 use reqwest::Url;
 use serde::Deserialize;
 
@@ -21,6 +22,8 @@ pub struct AuthConfig {
     pub issuer: Option<String>,
     /// `auth.audience`: required `aud` of JWTs.
     pub audience: Option<String>,
+    /// `auth.ca_file`: authorities of the issuer's certificate, in PEM; default: the system's.
+    pub ca_file: Option<PathBuf>,
     /// `auth.jwks_cache_seconds`: age at which the keys are fetched again.
     pub jwks_cache_seconds: Bounded<1, 86_400>,
     /// `auth.leeway_seconds`: tolerated clock skew of the issuer.
@@ -93,7 +96,8 @@ impl AuthConfig {
     /// secret.
     pub async fn count_keys(&self) -> Result<Option<usize>, FetchError> {
         let Some(url) = &self.jwks_url else { return Ok(None) };
-        let keys = JwksEndpoint::new(url.get().clone())?.fetch().await?;
+        let endpoint = JwksEndpoint::new(url.get().clone(), &self.certificates()?)?;
+        let keys = endpoint.fetch().await?;
         Ok(Some(keys.len()))
     }
 
@@ -108,6 +112,7 @@ impl AuthConfig {
         for (key, claim) in [("auth.issuer", &self.issuer), ("auth.audience", &self.audience)] {
             problems.extend(claim.as_ref().and_then(|claim| self.claim_problem(key, claim)));
         }
+        problems.extend(self.ca_problem());
         let mut seen = HashSet::new();
         for (place, token) in self.tokens.iter().enumerate() {
             let problem = token.problem(&mut seen);
@@ -116,6 +121,22 @@ impl AuthConfig {
             }));
         }
         problems
+    }
+
+    /// Returns the authorities of the issuer's certificate.
+    pub(crate) fn certificates(&self) -> Result<Certificates, TlsFileError> {
+        TlsFiles { ca_file: self.ca_file.clone(), ..TlsFiles::default() }.load()
+    }
+
+    fn ca_problem(&self) -> Option<Problem> {
+        let of_issuer = self.issuer.as_deref().is_some_and(|url| url.starts_with("https://"));
+        let of_keys = self.jwks_url.as_ref().is_some_and(|url| url.0.scheme() == "https");
+        let message = match self.certificates() {
+            Err(error) => error.to_string(),
+            Ok(_) if self.ca_file.is_none() || of_keys || of_issuer => return None,
+            Ok(_) => "only used with TLS: set auth.jwks_url to an https:// URL".to_owned(),
+        };
+        Some(Problem::new("auth.ca_file", message))
     }
 
     fn claim_problem(&self, key: &str, claim: &str) -> Option<Problem> {
@@ -135,6 +156,7 @@ impl Default for AuthConfig {
             jwks_url: None,
             issuer: None,
             audience: None,
+            ca_file: None,
             jwks_cache_seconds: Bounded::of::<600>(),
             leeway_seconds: Bounded::of::<30>(),
             tokens: Vec::new(),
@@ -232,7 +254,9 @@ impl fmt::Debug for HttpUrl {
 // === impl Print ===
 
 print_sections! {
-    AuthConfig { mode, jwks_url, issuer, audience, jwks_cache_seconds, leeway_seconds, tokens }
+    AuthConfig {
+        mode, jwks_url, issuer, audience, ca_file, jwks_cache_seconds, leeway_seconds, tokens,
+    }
     TokenConfig { name, role, token }
     OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
 }

@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use headgate_tls_client::{Certificates, TlsFileError, explain};
 use reqwest::{Client, Response, StatusCode, Url, redirect::Policy};
 use thiserror::Error;
 
@@ -22,6 +23,9 @@ pub enum FetchError {
     /// The request failed.
     #[error("{}", causes(.0))]
     Http(#[source] reqwest::Error),
+    /// The authorities of the issuer cannot be used.
+    #[error(transparent)]
+    Authorities(#[from] TlsFileError),
     /// The status is not 200.
     #[error("status {0}")]
     Status(StatusCode),
@@ -51,8 +55,8 @@ impl JwksEndpoint {
     /// # Errors
     ///
     /// When the system's certificate authorities, which `https` needs, cannot be read.
-    pub(crate) fn new(url: Url) -> Result<Self, reqwest::Error> {
-        let client = client(&url)?;
+    pub(crate) fn new(url: Url, certificates: &Certificates) -> Result<Self, reqwest::Error> {
+        let client = client(&url, certificates)?;
         Ok(Self { url, client })
     }
 
@@ -64,7 +68,7 @@ impl JwksEndpoint {
 }
 
 /// Creates an HTTP client for an issuer, with a timeout.
-pub(crate) fn client(url: &Url) -> Result<Client, reqwest::Error> {
+pub(crate) fn client(url: &Url, certificates: &Certificates) -> Result<Client, reqwest::Error> {
     // Fails if the process has a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = Client::builder()
@@ -74,6 +78,10 @@ pub(crate) fn client(url: &Url) -> Result<Client, reqwest::Error> {
         .pool_max_idle_per_host(0);
     if url.scheme() == "http" {
         client = client.tls_certs_only([]);
+    } else if certificates.authorities().is_some()
+        && let Ok(config) = certificates.client_config()
+    {
+        client = client.tls_backend_preconfigured(config);
     }
     if is_loopback(url) {
         client = client.no_proxy();
@@ -108,8 +116,12 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// Returns the error with its causes: reqwest itself only says that sending failed.
-fn causes(error: &reqwest::Error) -> String {
+/// Explains an error of TLS; returns others with their causes: reqwest itself only says that
+/// sending failed.
+pub(crate) fn causes(error: &reqwest::Error) -> String {
+    if let Some(text) = explain(error, "the issuer", "auth") {
+        return format!("TLS: {text}");
+    }
     let mut message = String::new();
     let mut next: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = next {

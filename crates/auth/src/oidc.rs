@@ -16,6 +16,7 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use headgate::{Clock, Timestamp};
+use headgate_tls_client::Certificates;
 use reqwest::{Url, header::CONTENT_TYPE};
 use ring::{
     digest::{SHA256, digest},
@@ -26,7 +27,7 @@ use thiserror::Error;
 use tokio::sync::OnceCell;
 
 pub use self::redirect_origins::RedirectOrigins;
-use crate::{FetchError, HttpUrl, OidcConfig, fetch};
+use crate::{AuthConfig, FetchError, HttpUrl, OidcConfig, fetch};
 
 /// Time that a user may spend at the issuer.
 pub const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -39,6 +40,7 @@ pub struct Oidc {
     client_id: String,
     scope: String,
     issuer: Option<String>,
+    certificates: Certificates,
     origins: RedirectOrigins,
     callback: &'static str,
     configured: Option<Endpoints>,
@@ -59,8 +61,8 @@ pub struct AuthorizationRequest {
 #[derive(Debug, Error)]
 pub enum OidcError {
     /// The issuer cannot be reached.
-    #[error("cannot reach the issuer: {0}")]
-    Client(#[from] reqwest::Error),
+    #[error("cannot reach the issuer: {}", fetch::causes(.0))]
+    Client(#[source] reqwest::Error),
     /// The issuer's response is not usable.
     #[error("unusable response of the issuer: {0}")]
     Answer(#[from] FetchError),
@@ -119,7 +121,7 @@ impl Oidc {
     /// browsers back to the path `callback` of one of `origins`.
     pub fn new(
         config: &OidcConfig,
-        issuer: Option<&str>,
+        auth: &AuthConfig,
         origins: RedirectOrigins,
         callback: &'static str,
         clock: &Arc<dyn Clock>,
@@ -128,7 +130,9 @@ impl Oidc {
         Some(Self {
             client_id: config.client_id.clone()?,
             scope: config.scope.clone(),
-            issuer: issuer.map(str::to_owned),
+            issuer: auth.issuer.clone(),
+            // The file was validated with the configuration.
+            certificates: auth.certificates().unwrap_or_default(),
             origins,
             callback,
             configured: configured.map(|(authorization, token)| Endpoints {
@@ -190,7 +194,7 @@ impl Oidc {
             .append_pair("client_id", &self.client_id)
             .append_pair("code_verifier", &pending.verifier)
             .finish();
-        let request = fetch::client(url)?.post(url.clone()).body(body);
+        let request = fetch::client(url, &self.certificates)?.post(url.clone()).body(body);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         let body = fetch::body(request.send().await?).await?;
         let tokens: OidcTokens = serde_json::from_slice(&body)?;
@@ -229,10 +233,17 @@ impl Oidc {
             let issuer = self.issuer.as_deref().ok_or(OidcError::Issuer)?.trim_end_matches('/');
             let url = format!("{issuer}/.well-known/openid-configuration");
             let url = Url::parse(&url).map_err(|_| OidcError::Issuer)?;
-            let answer = fetch::client(&url)?.get(url).send().await?;
+            let answer = fetch::client(&url, &self.certificates)?.get(url).send().await?;
             Ok(serde_json::from_slice(&fetch::body(answer).await?)?)
         };
         self.discovered.get_or_try_init(discover).await
+    }
+}
+
+/// Without the URL, whose query may hold a secret.
+impl From<reqwest::Error> for OidcError {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Client(error.without_url())
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use headgate::{Clock, Timestamp};
 use headgate_api::rate_limits::TopDenied;
-use headgate_auth::oidc::{Oidc, RedirectOrigins};
+use headgate_auth::{
+    AuthConfig,
+    oidc::{Oidc, RedirectOrigins},
+};
 use headgate_telemetry::AppConfig;
 
 use crate::{assets::fingerprint, config::ConsoleConfig, pulse::Pulse, session::Sessions};
@@ -35,8 +38,8 @@ pub struct Console {
 pub struct ConsoleSettings<'a> {
     /// The section `console`.
     pub console: &'a ConsoleConfig,
-    /// Issuer of the tokens.
-    pub issuer: Option<&'a str>,
+    /// The section `auth`, which has the issuer of the tokens.
+    pub auth: &'a AuthConfig,
     /// True if the server listens on loopback alone.
     pub on_loopback: bool,
     /// The server's name and environment.
@@ -74,6 +77,6 @@ impl ConsoleSettings<'_> {
         let console = self.console;
         let urls = console.public_url.iter().chain(&console.other_urls);
         let origins = RedirectOrigins::new(urls, self.on_loopback);
-        Oidc::new(&console.oidc, self.issuer, origins, OIDC_CALLBACK, clock)
+        Oidc::new(&console.oidc, self.auth, origins, OIDC_CALLBACK, clock)
     }
 }

@@ -1,7 +1,8 @@
 //! Brokers, security and timeout.
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, time::Duration};
 
+use headgate_tls_client::{TlsFileError, TlsFiles};
 use thiserror::Error;
 
 /// Valid timeouts of [`Publisher::publish`](crate::Publisher::publish).
@@ -26,8 +27,8 @@ pub enum Security {
     Plaintext,
     /// TLS.
     Ssl {
-        /// Certificate authorities to trust, in PEM. Default: those of the system.
-        ca_file: Option<PathBuf>,
+        /// Authorities to trust, and the client certificate.
+        files: TlsFiles,
     },
     /// TLS and SASL authentication.
     SaslSsl {
@@ -37,8 +38,8 @@ pub enum Security {
         username: String,
         /// Password.
         password: String,
-        /// Certificate authorities to trust, in PEM. Default: those of the system.
-        ca_file: Option<PathBuf>,
+        /// Authorities to trust, and the client certificate.
+        files: TlsFiles,
     },
 }
 
@@ -69,14 +70,9 @@ pub enum KafkaConfigError {
     /// Invalid username or password.
     #[error("sasl: {0} must not be empty or contain a NUL")]
     Credential(&'static str),
-    /// The file of certificate authorities cannot be read.
-    #[error("ca file: cannot read {}: {reason}", path.display())]
-    CaFile {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the system.
-        reason: String,
-    },
+    /// A certificate file cannot be used.
+    #[error(transparent)]
+    File(#[from] TlsFileError),
     /// librdkafka rejects the configuration.
     #[error("kafka client: {0}")]
     Client(String),
@@ -113,11 +109,11 @@ impl KafkaConfig {
 // === impl Security ===
 
 impl Security {
-    /// File of certificate authorities.
-    pub(crate) fn ca_file(&self) -> Option<&PathBuf> {
+    /// Certificate files.
+    pub(crate) fn files(&self) -> Option<&TlsFiles> {
         match self {
             Self::Plaintext => None,
-            Self::Ssl { ca_file } | Self::SaslSsl { ca_file, .. } => ca_file.as_ref(),
+            Self::Ssl { files } | Self::SaslSsl { files, .. } => Some(files),
         }
     }
 
@@ -131,14 +127,8 @@ impl Security {
                 return Err(KafkaConfigError::Credential("password"));
             }
         }
-        let Some(path) = self.ca_file() else {
-            return Ok(());
-        };
-        // The error of librdkafka does not name the file.
-        std::fs::read(path).map(drop).map_err(|error| KafkaConfigError::CaFile {
-            path: path.clone(),
-            reason: error.to_string(),
-        })
+        // The errors of librdkafka do not name the file.
+        self.files().map_or(Ok(()), |files| Ok(files.check()?))
     }
 }
 
@@ -147,11 +137,11 @@ impl fmt::Debug for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plaintext => f.write_str("Plaintext"),
-            Self::Ssl { ca_file } => f.debug_struct("Ssl").field("ca_file", ca_file).finish(),
-            Self::SaslSsl { mechanism, ca_file, .. } => f
+            Self::Ssl { files } => f.debug_struct("Ssl").field("files", files).finish(),
+            Self::SaslSsl { mechanism, files, .. } => f
                 .debug_struct("SaslSsl")
                 .field("mechanism", mechanism)
-                .field("ca_file", ca_file)
+                .field("files", files)
                 .finish_non_exhaustive(),
         }
     }

@@ -15,14 +15,14 @@
 //! (`libssl-dev`).
 //!
 //! ```no_run
-//! use headgate_kafka::{KafkaConfig, Mechanism, Message, Publisher, Security};
+//! use headgate_kafka::{KafkaConfig, Mechanism, Message, Publisher, Security, TlsFiles};
 //!
 //! # async fn run(password: String) -> Result<(), Box<dyn std::error::Error>> {
 //! let security = Security::SaslSsl {
 //!     mechanism: Mechanism::ScramSha512,
 //!     username: "headgate".into(),
 //!     password,
-//!     ca_file: Some("/etc/headgate/kafka-ca.pem".into()),
+//!     files: TlsFiles { ca_file: Some("/etc/kafka-ca.pem".into()), ..TlsFiles::default() },
 //! };
 //! let brokers = vec!["kafka-1:9093".into(), "kafka-2:9093".into()];
 //! let publisher = Publisher::new(&KafkaConfig::new(brokers, security))?;
@@ -51,6 +51,8 @@ mod partition;
 mod producer;
 mod publisher;
 mod topics;
+
+pub use headgate_tls_client::{TlsFileError, TlsFiles};
 
 pub use self::{
     config::{KafkaConfig, KafkaConfigError, Mechanism, Security, UnknownMechanism},

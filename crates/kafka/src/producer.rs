@@ -1,7 +1,8 @@
 //! The producer of librdkafka, and its callbacks.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
+use headgate_tls_client::TlsFiles;
 use rdkafka::{
     ClientConfig, ClientContext, Message as _,
     config::RDKafkaLogLevel,
@@ -163,8 +164,8 @@ fn settings(config: &KafkaConfig) -> ClientConfig {
         .set("socket.keepalive.enable", "true")
         .set("log.connection.close", "false")
         .set("queue.buffering.max.kbytes", QUEUE_KIB.to_string());
-    if let Some(ca_file) = config.security.ca_file() {
-        settings.set("ssl.ca.location", ca_file.display().to_string());
+    for (setting, file) in config.security.files().into_iter().flat_map(locations) {
+        settings.set(setting, file.display().to_string());
     }
     match &config.security {
         Security::Plaintext => settings.set("security.protocol", "plaintext"),
@@ -176,6 +177,16 @@ fn settings(config: &KafkaConfig) -> ClientConfig {
             .set("sasl.password", password),
     };
     settings
+}
+
+/// The certificate files under the names that librdkafka gives them.
+fn locations(files: &TlsFiles) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+    let locations = [
+        ("ssl.ca.location", &files.ca_file),
+        ("ssl.certificate.location", &files.cert_file),
+        ("ssl.key.location", &files.key_file),
+    ];
+    locations.into_iter().filter_map(|(setting, file)| file.as_ref().map(|file| (setting, file)))
 }
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -2,7 +2,8 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use sqlx::postgres::PgConnectOptions;
+use headgate_tls_client::{TlsFileError, TlsFiles};
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use thiserror::Error;
 
 /// Connection options of a database.
@@ -44,7 +45,7 @@ pub struct PostgresParts<'p> {
 }
 
 /// Invalid connection options. Messages do not repeat the input, which may contain a password.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DatabaseConfigError {
     /// Unknown scheme.
     #[error("a database URL must begin with postgresql://, postgres:// or sqlite://")]
@@ -66,6 +67,15 @@ pub enum DatabaseConfigError {
     /// Invalid schema name.
     #[error("schema must be a lower-case name of up to 63 letters, digits and underscores")]
     Schema,
+    /// Certificate files for a connection that would not use them.
+    #[error(
+        "certificate files need a PostgreSQL server that is verified: set the TLS mode verify-full \
+         (or verify-ca)"
+    )]
+    Unverified,
+    /// A certificate file cannot be used.
+    #[error(transparent)]
+    File(#[from] TlsFileError),
 }
 
 /// Allowed query parameters. Others are rejected, because the driver would log them.
@@ -175,6 +185,35 @@ impl DatabaseConfig {
             other => other,
         };
         Self { location, ..self }
+    }
+
+    /// Sets the certificate files of the connection to PostgreSQL. They are validated here, and read
+    /// again for each connection, so that renewed certificates are used.
+    ///
+    /// # Errors
+    ///
+    /// If a file is invalid, or if an authority is given and the TLS mode does not verify the
+    /// server: it would not be used.
+    pub fn tls_files(self, files: &TlsFiles) -> Result<Self, DatabaseConfigError> {
+        if *files == TlsFiles::default() {
+            return Ok(self);
+        }
+        let Location::Postgres(mut options) = self.location else {
+            return Err(DatabaseConfigError::Unverified);
+        };
+        let is_verified =
+            matches!(options.get_ssl_mode(), PgSslMode::VerifyCa | PgSslMode::VerifyFull);
+        if !is_verified {
+            return Err(DatabaseConfigError::Unverified);
+        }
+        files.load()?;
+        if let Some(file) = &files.ca_file {
+            *options = options.ssl_root_cert(file);
+        }
+        if let (Some(cert), Some(key)) = (&files.cert_file, &files.key_file) {
+            *options = options.ssl_client_cert(cert).ssl_client_key(key);
+        }
+        Ok(Self { location: Location::Postgres(options), ..self })
     }
 
     /// Sets the maximum number of connections, by default 10; at least 1. Up to three more listen.

@@ -21,7 +21,7 @@ pub(crate) enum Outage {
     #[error("no response within {} s", .0.as_secs_f32())]
     NoResponse(Duration),
     /// The database returned an error, or the connection failed.
-    #[error(transparent)]
+    #[error("{}", describe(.0))]
     Sql(#[from] sqlx::Error),
     /// A migration failed.
     #[error(transparent)]
@@ -113,6 +113,14 @@ impl Outage {
             Some(state) => state == POSTGRES_READ_ONLY,
             None => matches!(primary_code(&**error), Some(SQLITE_READONLY | SQLITE_IOERR)),
         }
+    }
+}
+
+/// Explains errors of TLS.
+fn describe(error: &sqlx::Error) -> String {
+    match headgate_tls_client::explain(error, "PostgreSQL", "database") {
+        Some(text) => format!("TLS: {text}"),
+        None => error.to_string(),
     }
 }
 

@@ -149,6 +149,7 @@ impl Config {
         .chain(self.auth.contradictions())
         .chain(self.envoy.validate(!self.server.grpc_address().ip().is_loopback()))
         .chain(self.kafka.contradictions())
+        .chain(self.observability.trace.contradictions())
         .chain(webhook_contradictions(&self.webhooks))
     }
 }

@@ -11,8 +11,9 @@ use aws_sdk_dynamodb::{
 };
 use aws_smithy_http_client::{
     Builder,
-    tls::{Provider, rustls_provider::CryptoMode},
+    tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
+use headgate_tls_client::{CertificateError, Certificates};
 use thiserror::Error;
 
 /// Table, credentials and timeout of a DynamoDB store.
@@ -21,6 +22,7 @@ pub struct DynamoDbConfig {
     region: String,
     endpoint: Option<String>,
     credentials: SharedCredentialsProvider,
+    certificates: Certificates,
     pub(crate) table: String,
     pub(crate) timeout: Duration,
 }
@@ -38,6 +40,9 @@ pub enum DynamoDbConfigError {
     /// Invalid endpoint.
     #[error("invalid endpoint: expected http:// or https://, a host and a port")]
     Endpoint,
+    /// Invalid certificates.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
 }
 
 /// Static credentials: the id and the secret of an access key.
@@ -66,7 +71,14 @@ impl DynamoDbConfig {
             return Err(DynamoDbConfigError::Table(shortened(&table)));
         }
         let credentials = SharedCredentialsProvider::new(credentials);
-        Ok(Self { region, endpoint: None, credentials, table, timeout: Duration::from_secs(1) })
+        Ok(Self {
+            region,
+            endpoint: None,
+            credentials,
+            certificates: Certificates::default(),
+            table,
+            timeout: Duration::from_secs(1),
+        })
     }
 
     /// Overrides the endpoint of the region: `http://` or `https://`, host and port.
@@ -82,6 +94,12 @@ impl DynamoDbConfig {
         Ok(Self { endpoint: Some(url), ..self })
     }
 
+    /// Certificate authorities to trust, in PEM. Default: those of the system. Used for `https://`,
+    /// for example with an endpoint behind a proxy of one's own.
+    pub fn root_certificate(self, pem: impl Into<Vec<u8>>) -> Result<Self, DynamoDbConfigError> {
+        Ok(Self { certificates: self.certificates.trusting(pem)?, ..self })
+    }
+
     /// Timeout of a decision, including all requests and retries. Default: 1 s. Calls of one
     /// process that change the same key wait for each other before that, for up to the same time.
     #[must_use]
@@ -95,7 +113,8 @@ impl DynamoDbConfig {
         let http = if is_plain {
             Builder::new().build_http()
         } else {
-            Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+            let provider = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
+            provider.tls_context(self.tls_context()).build_https()
         };
         let mut config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
@@ -107,6 +126,17 @@ impl DynamoDbConfig {
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         config.set_endpoint_url(self.endpoint.clone());
         Client::from_conf(config.build())
+    }
+}
+
+impl DynamoDbConfig {
+    fn tls_context(&self) -> TlsContext {
+        let trusted = match self.certificates.authorities() {
+            Some(authorities) => TrustStore::empty().with_pem_certificate(authorities),
+            None => TrustStore::default(),
+        };
+        // It fails only for other providers of TLS.
+        TlsContext::builder().with_trust_store(trusted).build().unwrap_or_default()
     }
 }
 

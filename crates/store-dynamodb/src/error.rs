@@ -113,7 +113,9 @@ where
     E: ProvideErrorMetadata + StdError + 'static,
 {
     let Some(code) = error.code() else {
-        return StoreError::unavailable(DynamoDbError::Unreachable(innermost(error)));
+        let cause = headgate_tls_client::explain(error, "DynamoDB", "dynamodb")
+            .map_or_else(|| innermost(error), |tls| format!("TLS: {tls}"));
+        return StoreError::unavailable(DynamoDbError::Unreachable(cause));
     };
     let message = error.message().unwrap_or_default().to_owned();
     StoreError::unavailable(DynamoDbError::Refused { code: code.to_owned(), message })

@@ -6,7 +6,7 @@ use headgate::Circuit;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use thiserror::Error;
 
-use crate::tls::{Certificates, RedisCertificateError};
+use headgate_tls_client::{CertificateError as RedisCertificateError, Certificates};
 
 /// Address, timeouts and certificates of a Redis server, cluster or Sentinel.
 #[derive(Clone)]
@@ -151,8 +151,7 @@ impl RedisConfig {
     /// Certificate authorities to trust, in PEM. Default: those of the system. Used for
     /// `rediss://`.
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Result<Self, RedisConfigError> {
-        self.certificates.authorities = Some(pem.into());
-        self.certificates.check()?;
+        self.certificates = self.certificates.trusting(pem)?;
         Ok(self)
     }
 
@@ -162,8 +161,7 @@ impl RedisConfig {
         certificate: impl Into<Vec<u8>>,
         key: impl Into<Vec<u8>>,
     ) -> Result<Self, RedisConfigError> {
-        self.certificates.client = Some((certificate.into(), key.into()));
-        self.certificates.check()?;
+        self.certificates = self.certificates.presenting(certificate, key)?;
         Ok(self)
     }
 

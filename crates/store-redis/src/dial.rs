@@ -2,6 +2,7 @@
 
 use std::{io, sync::Arc};
 
+use headgate_tls_client::CertificateError;
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value, cmd};
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
@@ -14,7 +15,6 @@ use tokio_rustls::TlsConnector;
 use crate::{
     RedisConfig,
     reply::{self, Reply, ServerError},
-    tls::{self, RedisCertificateError},
 };
 
 /// A connection that is ready for commands.
@@ -52,7 +52,7 @@ pub(crate) enum DialError {
 #[derive(Clone)]
 pub(crate) struct Dialer {
     /// Used for `rediss://`; `None` if there is no such address.
-    tls: Option<Result<Arc<ClientConfig>, RedisCertificateError>>,
+    tls: Option<Result<Arc<ClientConfig>, CertificateError>>,
 }
 
 impl Dialer {
@@ -121,7 +121,7 @@ impl DialError {
     }
 
     fn new(address: String, cause: io::Error) -> Self {
-        match tls::explain(&cause) {
+        match headgate_tls_client::explain(&cause, "Redis", "redis") {
             Some(cause) => Self::Tls { address, cause },
             None => Self::Io { address, cause },
         }

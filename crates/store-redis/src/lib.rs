@@ -12,7 +12,7 @@
 //! | `servers`, `cluster`, `slot`, `node` | one server or the nodes of a cluster, each with its circuit breaker |
 //! | `pool`, `endpoint` | connections to one server that are re-established when lost, and its address |
 //! | `connection`, `reply` | one pipelined connection, and the replies on it |
-//! | `dial`, `tls` | opening a connection |
+//! | `dial` | opening a connection |
 //! | `error` | errors of a server, of a key, or of one call |
 //! | `memory`, `status` | memory use of the servers, and servers that are down |
 //! | `inspection` | [`Inspection`]: version, persistence and clock of the servers |
@@ -42,15 +42,14 @@ mod slot;
 mod slot_group;
 mod status;
 mod store;
-mod tls;
 
 pub use config::{RedisConfig, RedisConfigError, RedisUrlError};
+pub use headgate_tls_client::CertificateError as RedisCertificateError;
 pub use inspection::{Inspection, Persistence};
 pub use memory::Memory;
 pub use newcomers::NewcomerBound;
 pub use status::{ServerStatus, Status};
 pub use store::RedisStore;
-pub use tls::RedisCertificateError;
 
 /// Internals for the benchmarks of this repository. Not covered by semantic versioning.
 #[doc(hidden)]

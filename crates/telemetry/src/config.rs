@@ -1,6 +1,7 @@
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, path::PathBuf};
 
-use headgate_config::{Bounded, Print, Printed, print_sections, quoted};
+use headgate_config::{Bounded, Print, Printed, Problem, print_sections, quoted};
+use headgate_tls_client::TlsFiles;
 use http::{Uri, uri::Scheme};
 use serde::Deserialize;
 
@@ -24,6 +25,13 @@ pub struct TraceConfig {
     pub enabled: bool,
     /// `observability.trace.endpoint`: URL of the OTLP collector (gRPC).
     pub endpoint: Endpoint,
+    /// `observability.trace.ca_file`: authorities of the collector's certificate, in PEM; default:
+    /// the system's.
+    pub ca_file: Option<PathBuf>,
+    /// `observability.trace.cert_file`: client certificate, in PEM.
+    pub cert_file: Option<PathBuf>,
+    /// `observability.trace.key_file`: private key of the client certificate, in PEM.
+    pub key_file: Option<PathBuf>,
     /// `observability.trace.sample_rate`: fraction of traces sampled, unless the caller has
     /// decided.
     pub sample_rate: Fraction,
@@ -112,7 +120,35 @@ pub enum LogFormat {
 
 impl Default for TraceConfig {
     fn default() -> Self {
-        Self { enabled: false, endpoint: Endpoint::default(), sample_rate: Fraction(1.0) }
+        Self {
+            enabled: false,
+            endpoint: Endpoint::default(),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
+            sample_rate: Fraction(1.0),
+        }
+    }
+}
+
+// === impl TraceConfig ===
+
+impl TraceConfig {
+    /// Reports values that are valid by themselves but not in combination.
+    pub fn contradictions(&self) -> Vec<Problem> {
+        const REMEDY: &str = "set observability.trace.endpoint to an https:// URL";
+        let without_tls = (!self.endpoint.is_https()).then_some(REMEDY);
+        let problems = self.tls_files().contradictions("observability.trace", without_tls);
+        let under = |key| format!("observability.trace.{key}");
+        problems.into_iter().map(|(key, message)| Problem::new(under(key), message)).collect()
+    }
+
+    pub(crate) fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca_file: self.ca_file.clone(),
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
+        }
     }
 }
 
@@ -145,6 +181,10 @@ impl Default for Endpoint {
 // === impl Endpoint ===
 
 impl Endpoint {
+    pub(crate) fn is_https(&self) -> bool {
+        self.0.scheme() == Some(&Scheme::HTTPS)
+    }
+
     pub(crate) const fn get(&self) -> &Uri {
         &self.0
     }
@@ -238,7 +278,7 @@ impl fmt::Display for LogLevel {
 print_sections! {
     ObservabilityConfig { log, trace, metrics }
     LogConfig { level, format, access_sample }
-    TraceConfig { enabled, endpoint, sample_rate }
+    TraceConfig { enabled, endpoint, ca_file, cert_file, key_file, sample_rate }
     MetricsConfig { enabled, path, otlp }
     MetricsExportConfig { enabled, endpoint, interval_seconds }
 }

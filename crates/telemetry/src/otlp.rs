@@ -3,8 +3,9 @@
 
 use std::{fmt::Display, sync::Mutex, time::Duration};
 
+use headgate_tls_client::Certificates;
 use tokio::time::Instant;
-use tonic::transport::{self, Channel, ClientTlsConfig};
+use tonic::transport::{self, Channel};
 use tracing::{info, warn};
 
 use crate::Endpoint;
@@ -24,12 +25,15 @@ pub(crate) struct ExportLog {
     warned: Mutex<Option<Instant>>,
 }
 
-/// Prepares a channel to `endpoint`, with timeouts.
-pub(crate) fn channel(endpoint: &Endpoint) -> Result<transport::Endpoint, transport::Error> {
+/// Prepares a channel to `endpoint`, with timeouts; `certificates` are used with TLS.
+pub(crate) fn channel(
+    endpoint: &Endpoint,
+    certificates: &Certificates,
+) -> Result<transport::Endpoint, transport::Error> {
     let channel =
         Channel::builder(endpoint.get().clone()).connect_timeout(TIMEOUT).timeout(TIMEOUT);
-    if endpoint.get().scheme_str() == Some("https") {
-        return channel.tls_config(ClientTlsConfig::new().with_native_roots());
+    if endpoint.is_https() {
+        return channel.tls_config(certificates.tonic_config());
     }
     Ok(channel)
 }

@@ -94,6 +94,22 @@ impl Certificates {
         self.with_roots(roots)
     }
 
+    /// Returns the configuration of a channel of tonic.
+    #[cfg(feature = "tonic")]
+    pub fn tonic_config(&self) -> tonic::transport::ClientTlsConfig {
+        use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+        let config = match &self.authorities {
+            Some(authorities) => {
+                ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authorities))
+            }
+            None => ClientTlsConfig::new().with_native_roots(),
+        };
+        match &self.client {
+            Some(client) => config.identity(Identity::from_pem(&client.chain, &client.key)),
+            None => config,
+        }
+    }
+
     fn with_roots(&self, roots: RootCertStore) -> Result<ClientConfig, CertificateError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

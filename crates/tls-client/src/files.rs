@@ -1,5 +1,5 @@
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -19,7 +19,7 @@ pub struct TlsFiles {
 }
 
 /// A file that cannot be used.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}: {cause}", path.display())]
 pub struct TlsFileError {
     /// Last part of the key that names the file: `ca_file`, `cert_file` or `key_file`.
@@ -32,12 +32,12 @@ pub struct TlsFileError {
 }
 
 /// Cause of a [`TlsFileError`].
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileErrorCause {
     /// The file cannot be read.
     #[error("cannot read the file: {0}")]
-    Read(#[from] io::Error),
+    Read(String),
     /// Its contents are invalid.
     #[error(transparent)]
     Contents(#[from] CertificateError),
@@ -115,8 +115,10 @@ impl TlsFiles {
 }
 
 fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    let failed = |error: io::Error| TlsFileError { key, path: path.to_owned(), cause: error.into() };
-    fs::read(path).map_err(failed)
+    fs::read(path).map_err(|error| {
+        let cause = FileErrorCause::Read(error.to_string());
+        TlsFileError { key, path: path.to_owned(), cause }
+    })
 }
 
 fn invalid(key: &'static str, path: &Path, error: CertificateError) -> TlsFileError {
@@ -152,7 +154,8 @@ mod tests {
     #[test]
     fn an_encrypted_key_is_reported_as_such() {
         let folder = tempfile::tempdir().unwrap();
-        let key = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----";
+        let key =
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----";
         let key_file = Some(file(&folder, "key.pem", key));
         let error = TlsFiles { key_file, ..TlsFiles::default() }.check().unwrap_err();
         assert_eq!(error.key, "key_file");
@@ -163,10 +166,7 @@ mod tests {
     fn a_certificate_needs_its_key_and_tls() {
         let files = TlsFiles { cert_file: Some("c.pem".into()), ..TlsFiles::default() };
         let problems = files.contradictions("kafka", None);
-        assert_eq!(
-            problems,
-            [("key_file", "kafka.cert_file needs its private key".to_owned())]
-        );
+        assert_eq!(problems, [("key_file", "kafka.cert_file needs its private key".to_owned())]);
         let both = TlsFiles { key_file: Some("k.pem".into()), ..files };
         assert_eq!(both.contradictions("kafka", None), []);
         let unused = both.contradictions("kafka", Some("set SSL"));

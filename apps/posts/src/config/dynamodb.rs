@@ -1,6 +1,6 @@
 //! DynamoDB: tables, endpoint and credentials.
 
-use std::time::Duration;
+use std::{fmt::Display, fs, time::Duration};
 
 use headgate_app_common::{Environment, VariableError};
 use headgate_store_dynamodb::{
@@ -18,6 +18,7 @@ pub struct Tables {
 
 pub(super) const PREFIX: &str = "DYNAMODB_TABLE_PREFIX";
 pub(super) const ENDPOINT: &str = "DYNAMODB_ENDPOINT";
+pub(super) const CA_FILE: &str = "DYNAMODB_CA_FILE";
 pub(super) const TIMEOUT: &str = "DYNAMODB_TIMEOUT_MS";
 pub(super) const REGION: &str = "AWS_REGION";
 pub(super) const KEY: &str = "AWS_ACCESS_KEY_ID";
@@ -51,12 +52,19 @@ pub(super) fn load(
         return Err(VariableError::new(TIMEOUT, "expected milliseconds, 1 to 60000"));
     }
     let config = config.timeout(Duration::from_millis(timeout.into()));
-    match environment.get(ENDPOINT) {
-        None => Ok(config),
+    let config = match environment.get(ENDPOINT) {
+        None => config,
         Some(url) => {
-            config.endpoint(url).map_err(|error| VariableError::new(ENDPOINT, error.to_string()))
+            let config = config.endpoint(url);
+            config.map_err(|error| VariableError::new(ENDPOINT, error.to_string()))?
         }
-    }
+    };
+    let Some(path) = environment.get(CA_FILE) else {
+        return Ok(config);
+    };
+    let invalid = |error: &dyn Display| VariableError::new(CA_FILE, format!("{path}: {error}"));
+    let pem = fs::read(path).map_err(|error| invalid(&error))?;
+    config.root_certificate(pem).map_err(|error| invalid(&error))
 }
 
 /// Credentials from the environment. Without any, placeholders that DynamoDB Local accepts and AWS

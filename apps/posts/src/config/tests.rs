@@ -60,6 +60,7 @@ fn an_invalid_variable_is_reported_with_what_is_expected() {
             "unknown variable; known variables: POSTS_LISTEN, POSTS_SHUTDOWN_DELAY_SECONDS",
         ),
         ("DYNAMODB_ENDPOINT", "localhost:8000", "invalid endpoint: expected http://"),
+        ("DYNAMODB_CA_FILE", "/no/such/file", "/no/such/file: No such file"),
         ("DYNAMODB_TABLE_PREFIX", "a/b", "invalid table name"),
         ("DYNAMODB_TIMEOUT_MS", "0", "expected milliseconds, 1 to 60000"),
         ("AWS_REGION", "the moon", "invalid region"),

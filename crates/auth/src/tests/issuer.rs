@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{FutureExt, future};
-use headgate_testkit::{Algorithm, Answer, SigningKey};
+use headgate_testkit::{Algorithm, Answer, CertificateAuthority, Nginx, SigningKey, require};
 use serde_json::json;
 
 use super::*;
@@ -206,4 +206,23 @@ async fn an_issuer_without_tls_is_unreachable_over_https() {
     let guard = TestAuth::new(&[("auth.jwks_url", &url)], None);
     assert_eq!(guard.token_error(&issuer.token_for("sys_admin")).await, TokenError::UnknownKey);
     assert_eq!(issuer.fetches(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_of_a_private_authority_is_trusted_if_it_is_configured() {
+    let issuer = Issuer::start();
+    let port = issuer.name().rsplit(':').next().unwrap().parse().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new("authority");
+    let files = authority.issue(&["127.0.0.1"]).write(folder.path(), "issuer");
+    let nginx = require!(Nginx::start_tls(port, &files, None));
+    let url = format!("https://127.0.0.1:{}/certs", nginx.port());
+    let ca_file = authority.write(folder.path());
+    let keys = [("auth.jwks_url", &*url), ("auth.ca_file", ca_file.to_str().unwrap())];
+    let token = issuer.token_for("sys_admin");
+    assert!(TestAuth::new(&keys, None).read(&token).await.is_ok());
+    // The system does not know the authority.
+    let guard = TestAuth::new(&keys[..1], None);
+    assert_eq!(guard.token_error(&token).await, TokenError::UnknownKey);
+    assert_eq!(issuer.fetches(), 1);
 }

@@ -35,15 +35,22 @@ pub(super) fn check(config: &Config, clock: &dyn Clock) -> Vec<Finding> {
 
 fn named(config: &Config) -> Vec<Named<'_>> {
     let (redis, xds) = (&config.redis, &config.envoy.xds);
+    let (database, trace) = (&config.database, &config.observability.trace);
     let texts = [("redis.ca", &redis.ca), ("redis.cert", &redis.cert)];
     let files = [
+        ("auth.ca_file", &config.auth.ca_file),
+        ("database.ca_file", &database.ca_file),
+        ("database.cert_file", &database.cert_file),
+        ("observability.trace.ca_file", &trace.ca_file),
+        ("observability.trace.cert_file", &trace.cert_file),
         ("kafka.ca_file", &config.kafka.ca_file),
+        ("kafka.cert_file", &config.kafka.cert_file),
         ("envoy.xds.ca_file", &xds.ca_file),
         ("envoy.xds.cert_file", &xds.cert_file),
     ];
     let texts = texts.into_iter().filter_map(|(key, text)| Some((key, Pem::Text(text.as_ref()?))));
     let files = files.into_iter().filter_map(|(key, file)| Some((key, Pem::File(file.as_ref()?))));
-    let database = config.database.url.as_ref().map(Secret::expose).unwrap_or_default();
+    let database = database.url.as_ref().map(Secret::expose).unwrap_or_default();
     texts
         .chain(files)
         .chain(["sslrootcert", "sslcert"].into_iter().filter_map(|name| {

@@ -5,7 +5,7 @@ mod collector;
 
 use std::{net::TcpListener, time::Duration};
 
-use headgate_testkit::{OpenMetricsParser, Redis, require};
+use headgate_testkit::{CertificateAuthority, OpenMetricsParser, Redis, require, wait_until};
 use opentelemetry_proto::tonic::{
     metrics::v1::{metric::Data, number_data_point},
     trace::v1::span::SpanKind,
@@ -388,6 +388,42 @@ fn spans_can_be_sent_over_tls() {
     let server = Server::start(&[ENABLED, (ENDPOINT, &endpoint), authorities]);
     check(&server, &[]);
     assert_eq!(server.signal("-TERM").code(), Some(0));
+    assert_eq!(collector.spans().len(), 1);
+}
+
+#[test]
+fn a_collector_of_a_private_authority_gets_a_client_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new("authority");
+    let ca_file = authority.write(folder.path());
+    let (cert, key) = authority.issue(&["client.test"]).write(folder.path(), "client");
+    let collector = Collector::start_with_client_certificates(&authority);
+    let endpoint = format!("https://127.0.0.1:{}", collector.port());
+    let trusting = [
+        ENABLED,
+        (ENDPOINT, &endpoint),
+        ("HEADGATE__OBSERVABILITY__TRACE__CA_FILE", ca_file.to_str().unwrap()),
+    ];
+    let named = [
+        ("HEADGATE__OBSERVABILITY__TRACE__CERT_FILE", cert.to_str().unwrap()),
+        ("HEADGATE__OBSERVABILITY__TRACE__KEY_FILE", key.to_str().unwrap()),
+    ];
+    let server = Server::start(&[&trusting[..], &named].concat());
+    check(&server, &[]);
+    assert_eq!(server.signal("-TERM").code(), Some(0));
+    assert_eq!(collector.spans().len(), 1);
+
+    for (variables, complaint) in [
+        // The collector closes the connection after the handshake.
+        (&trusting[..], "failed to send spans to the collector"),
+        // The system does not know the authority.
+        (&trusting[..2], "UnknownIssuer"),
+    ] {
+        let server = Server::start_with_log(variables);
+        check(&server, &[]);
+        let logged = || server.log().contains(complaint);
+        assert!(wait_until(Duration::from_secs(30), logged), "{complaint}: {}", server.log());
+    }
     assert_eq!(collector.spans().len(), 1);
 }
 

@@ -1,6 +1,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use headgate_config::{Bounded, Print, Printed, Problem, print_sections, quoted};
+use headgate_tls_client::TlsFiles;
 use serde::Deserialize;
 use url::Url;
 
@@ -49,29 +50,25 @@ impl XdsConfig {
         Duration::from_secs(self.initial_wait_seconds.get())
     }
 
+    pub(crate) fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca_file: self.ca_file.clone(),
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
+        }
+    }
+
     /// Validates the keys together, and returns the problems.
     pub(super) fn validate(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let mut report = |key: &str, message: &str| {
-            problems.push(Problem::new(format!("envoy.xds.{key}"), message));
-        };
-        let tls_keys = [
-            ("ca_file", self.ca_file.is_some()),
-            ("cert_file", self.cert_file.is_some()),
-            ("key_file", self.key_file.is_some()),
-            ("server_name", self.server_name.is_some()),
-        ];
-        if !self.url.as_ref().is_some_and(XdsUrl::is_https) {
-            for (key, _) in tls_keys.into_iter().filter(|(_, given)| *given) {
-                report(key, "only used with TLS: set envoy.xds.url to an https:// address");
-            }
+        const REMEDY: &str = "set envoy.xds.url to an https:// address";
+        let is_tls = self.url.as_ref().is_some_and(XdsUrl::is_https);
+        let without_tls = (!is_tls).then_some(REMEDY);
+        let mut problems = self.tls_files().contradictions("envoy.xds", without_tls);
+        if self.server_name.is_some() && !is_tls {
+            problems.push(("server_name", format!("only used with TLS: {REMEDY}")));
         }
-        match (&self.cert_file, &self.key_file) {
-            (Some(_), None) => report("key_file", "envoy.xds.cert_file needs its private key"),
-            (None, Some(_)) => report("cert_file", "envoy.xds.key_file needs its certificate"),
-            _ => {}
-        }
-        problems
+        let under = |key| format!("envoy.xds.{key}");
+        problems.into_iter().map(|(key, message)| Problem::new(under(key), message)).collect()
     }
 }
 

@@ -1,19 +1,20 @@
 //! The connection to a management server.
 
-use std::{error::Error as StdError, fs, io, path::PathBuf, time::Duration};
+use std::{error::Error as StdError, time::Duration};
 
+use headgate_tls_client::{TlsFileError, explain};
 use thiserror::Error;
 use tokio::time::timeout;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 
 use crate::{XdsConfig, XdsUrl};
 
 /// A failed connection.
 #[derive(Debug, Error)]
 pub(super) enum ChannelError {
-    #[error("cannot read {}: {cause}", path.display())]
-    File { path: PathBuf, cause: io::Error },
-    #[error("{}", chain(.0))]
+    #[error(transparent)]
+    File(#[from] TlsFileError),
+    #[error("{}", describe(.0))]
     Transport(#[from] tonic::transport::Error),
     #[error("no connection within {0:?}")]
     Timeout(Duration),
@@ -63,24 +64,19 @@ impl XdsConfig {
 }
 
 fn tls(config: &XdsConfig) -> Result<ClientTlsConfig, ChannelError> {
-    let read = |path: &PathBuf| {
-        fs::read(path).map_err(|cause| ChannelError::File { path: path.clone(), cause })
-    };
-    let mut tls = match &config.ca_file {
-        Some(path) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(path)?)),
-        None => ClientTlsConfig::new().with_native_roots(),
-    };
-    if let (Some(cert), Some(key)) = (&config.cert_file, &config.key_file) {
-        tls = tls.identity(Identity::from_pem(read(cert)?, read(key)?));
-    }
-    if let Some(name) = &config.server_name {
-        tls = tls.domain_name(name);
-    }
-    Ok(tls)
+    let tls = config.tls_files().load()?.tonic_config();
+    Ok(match &config.server_name {
+        Some(name) => tls.domain_name(name),
+        None => tls,
+    })
 }
 
-/// Formats an error with its causes: the outermost one alone is too general.
-fn chain(error: &tonic::transport::Error) -> String {
+/// Explains errors of TLS, and formats others with their causes: the outermost one alone is too
+/// general.
+fn describe(error: &tonic::transport::Error) -> String {
+    if let Some(text) = explain(error, "the management server", "envoy.xds") {
+        return format!("TLS: {text}");
+    }
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,6 +1,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections, quoted};
+use headgate_tls_client::TlsFiles;
 use serde::Deserialize;
 
 /// The Kafka cluster that events are published to: the section `kafka`. Without brokers, events
@@ -24,6 +25,10 @@ pub struct KafkaConfig {
     pub password: Option<Secret>,
     /// `kafka.ca_file`: certificate authorities of the brokers, in PEM.
     pub ca_file: Option<PathBuf>,
+    /// `kafka.cert_file`: client certificate, in PEM, followed by its issuers.
+    pub cert_file: Option<PathBuf>,
+    /// `kafka.key_file`: private key of the client certificate, in PEM.
+    pub key_file: Option<PathBuf>,
     /// `kafka.send_timeout_seconds`: timeout of one event.
     pub send_timeout_seconds: Bounded<1, 600>,
 }
@@ -107,11 +112,19 @@ impl KafkaConfig {
             };
             problems.push(Problem::new(key, message));
         }
-        if self.ca_file.is_some() && self.security_protocol == SecurityProtocol::Plaintext {
-            let message = "not used by security_protocol PLAINTEXT: set SSL or SASL_SSL";
-            problems.push(Problem::new("kafka.ca_file", message));
-        }
+        let without_tls = self.security_protocol == SecurityProtocol::Plaintext;
+        let remedy = without_tls.then_some("set kafka.security_protocol to SSL or SASL_SSL");
+        let files = self.tls_files().contradictions("kafka", remedy).into_iter();
+        problems.extend(files.map(|(key, message)| Problem::new(format!("kafka.{key}"), message)));
         problems
+    }
+
+    pub(crate) fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca_file: self.ca_file.clone(),
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
+        }
     }
 }
 
@@ -126,6 +139,8 @@ impl Default for KafkaConfig {
             username: None,
             password: None,
             ca_file: None,
+            cert_file: None,
+            key_file: None,
             send_timeout_seconds: Bounded::of::<5>(),
         }
     }
@@ -222,7 +237,7 @@ impl SaslMechanism {
 print_sections! {
     KafkaConfig {
         brokers, security_protocol, topic_exceeded, topic_threshold, sasl_mechanism, username,
-        password, ca_file, send_timeout_seconds,
+        password, ca_file, cert_file, key_file, send_timeout_seconds,
     }
 }
 

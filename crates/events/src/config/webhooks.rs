@@ -1,7 +1,8 @@
-use std::{collections::HashSet, fmt, net::IpAddr, time::Duration};
+use std::{collections::HashSet, fmt, net::IpAddr, path::PathBuf, time::Duration};
 
 use headgate_config::{Bounded, Print, Printed, Problem, Secret, print_sections};
 use headgate_quota::EventKind;
+use headgate_tls_client::TlsFiles;
 use reqwest::Url;
 use serde::Deserialize;
 
@@ -22,6 +23,15 @@ pub struct WebhookConfig {
     /// Allows unencrypted requests to another machine.
     #[serde(default)]
     pub allow_insecure: bool,
+    /// Authorities of the receiver's certificate, in PEM; default: the system's.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+    /// Client certificate, in PEM.
+    #[serde(default)]
+    pub cert_file: Option<PathBuf>,
+    /// Private key of the client certificate, in PEM.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
 }
 
 /// URL of a receiver.
@@ -52,6 +62,14 @@ pub fn webhook_contradictions(webhooks: &[WebhookConfig]) -> Vec<Problem> {
         Some(Problem::new(format!("webhooks[{index}].{key}"), message))
     });
     let mut problems: Vec<Problem> = each.collect();
+    let each = webhooks.iter().enumerate().flat_map(|(index, webhook)| {
+        let section = format!("webhooks[{index}]");
+        let without_tls = webhook.url.0.scheme() == "http";
+        let remedy = without_tls.then_some("set url to an https:// URL");
+        let problems = webhook.tls_files().contradictions(&section, remedy).into_iter();
+        problems.map(move |(key, message)| Problem::new(format!("{section}.{key}"), message))
+    });
+    problems.extend(each);
     if webhooks.len() > MAX_WEBHOOKS {
         problems.push(Problem::new("webhooks", format!("expected at most {MAX_WEBHOOKS}")));
     }
@@ -63,6 +81,14 @@ pub fn webhook_contradictions(webhooks: &[WebhookConfig]) -> Vec<Problem> {
 impl WebhookConfig {
     pub(crate) const fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_seconds.get())
+    }
+
+    pub(crate) fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca_file: self.ca_file.clone(),
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
+        }
     }
 
     /// Returns true if it is subscribed to events of this kind.
@@ -157,7 +183,9 @@ impl TryFrom<String> for EventName {
 // === impl Print ===
 
 print_sections! {
-    WebhookConfig { url, secret, events, timeout_seconds, allow_insecure }
+    WebhookConfig {
+        url, secret, events, timeout_seconds, allow_insecure, ca_file, cert_file, key_file,
+    }
 }
 
 impl Print for WebhookUrl {

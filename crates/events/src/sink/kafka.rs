@@ -94,10 +94,10 @@ fn delivery_error(error: &PublishError) -> DeliveryError {
 }
 
 fn target(config: &KafkaConfig) -> Target {
-    let ca_file = config.ca_file.clone();
+    let files = config.tls_files();
     let security = match config.security_protocol {
         SecurityProtocol::Plaintext => Security::Plaintext,
-        SecurityProtocol::Ssl => Security::Ssl { ca_file },
+        SecurityProtocol::Ssl => Security::Ssl { files },
         SecurityProtocol::SaslSsl => Security::SaslSsl {
             mechanism: match config.sasl_mechanism {
                 SaslMechanism::Plain => Mechanism::Plain,
@@ -107,7 +107,7 @@ fn target(config: &KafkaConfig) -> Target {
             // Both are set: the configuration was validated.
             username: config.username.clone().unwrap_or_default(),
             password: config.password.as_ref().map(Secret::expose).unwrap_or_default().to_owned(),
-            ca_file,
+            files,
         },
     };
     let brokers = config.brokers.iter().map(|broker| broker.as_str().to_owned()).collect();
@@ -116,11 +116,13 @@ fn target(config: &KafkaConfig) -> Target {
 
 /// Reports the error under the key that it is about.
 fn problem(error: &KafkaConfigError) -> Problem {
+    if let KafkaConfigError::File(file) = error {
+        return Problem::new(format!("kafka.{}", file.key), error.to_string());
+    }
     let key = match error {
         KafkaConfigError::NoBrokers | KafkaConfigError::Broker(_) => "kafka.brokers",
         KafkaConfigError::Timeout(_) => "kafka.send_timeout_seconds",
         KafkaConfigError::Credential(_) => "kafka.password",
-        KafkaConfigError::CaFile { .. } => "kafka.ca_file",
         _ => "kafka",
     };
     Problem::new(key, error.to_string())

@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use headgate::Clock;
 use headgate_config::Problem;
 use headgate_quota::{EventKind, QuotaEvent};
+use headgate_tls_client::{CertificateError, TlsFileError, TlsFiles, explain};
 use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE, redirect::Policy};
 use ring::{digest, hmac};
+use thiserror::Error as ThisError;
 
 use super::{DeliveryError, EventSink};
 use crate::{WebhookConfig, WebhookUrl};
@@ -26,6 +28,17 @@ pub(super) struct Webhook {
     clock: Arc<dyn Clock>,
 }
 
+/// A client that cannot be created.
+#[derive(Debug, ThisError)]
+pub(super) enum WebhookError {
+    #[error(transparent)]
+    File(#[from] TlsFileError),
+    #[error("cannot create a client: {0}")]
+    Certificates(#[from] CertificateError),
+    #[error("cannot create a client: {0}")]
+    Client(#[from] reqwest::Error),
+}
+
 /// Subjects whose events are in flight at a time.
 const CONCURRENCY: usize = 4;
 
@@ -37,11 +50,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 impl Webhook {
     /// # Errors
     ///
-    /// When the system's certificate authorities cannot be read, which `https` needs.
-    pub(super) fn new(
-        config: &WebhookConfig,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, reqwest::Error> {
+    /// When certificate files are invalid, or the system's certificate authorities cannot be read,
+    /// which `https` needs.
+    pub(super) fn new(config: &WebhookConfig, clock: Arc<dyn Clock>) -> Result<Self, WebhookError> {
         // Fails if the process has a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
@@ -50,8 +61,11 @@ impl Webhook {
             // The signature is for the configured URL, not for another one.
             .redirect(Policy::none())
             .user_agent(concat!("headgate/", env!("CARGO_PKG_VERSION")));
+        let files = config.tls_files();
         if config.url.get().scheme() == "http" {
             client = client.tls_certs_only([]);
+        } else if files != TlsFiles::default() {
+            client = client.tls_backend_preconfigured(files.load()?.client_config()?);
         }
         if config.url.is_loopback() {
             client = client.no_proxy();
@@ -135,6 +149,9 @@ fn unreachable(error: &reqwest::Error) -> DeliveryError {
     if error.is_timeout() {
         return DeliveryError::Unavailable("timeout".to_owned());
     }
+    if let Some(text) = explain(error, "the receiver", "webhooks[]") {
+        return DeliveryError::Unavailable(format!("cannot connect: TLS: {text}"));
+    }
     let mut root: &dyn Error = error;
     while let Some(source) = root.source() {
         root = source;
@@ -150,8 +167,12 @@ fn name(url: &WebhookUrl) -> String {
 }
 
 /// Reports that no client can be created for the URL.
-pub(super) fn unusable(index: usize, error: &reqwest::Error) -> Problem {
-    Problem::new(format!("webhooks[{index}].url"), format!("cannot create a client: {error}"))
+pub(super) fn unusable(index: usize, error: &WebhookError) -> Problem {
+    let key = match error {
+        WebhookError::File(error) => error.key,
+        _ => "url",
+    };
+    Problem::new(format!("webhooks[{index}].{key}"), error.to_string())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -9,7 +9,7 @@ fn sasl(username: &str, password: &str) -> Security {
         mechanism: Mechanism::ScramSha512,
         username: username.into(),
         password: password.into(),
-        ca_file: None,
+        files: TlsFiles::default(),
     }
 }
 
@@ -50,9 +50,10 @@ fn invalid_configurations_are_rejected() {
     assert_eq!(config(sasl("x", "")).validate(), Err(KafkaConfigError::Credential("password")));
     assert_eq!(config(sasl("x", "a\0b")).validate(), Err(KafkaConfigError::Credential("password")));
 
-    let missing = Security::Ssl { ca_file: Some("/no/such/file".into()) };
+    let files = TlsFiles { ca_file: Some("/no/such/file".into()), ..TlsFiles::default() };
+    let missing = Security::Ssl { files };
     let error = config(missing).validate().unwrap_err().to_string();
-    assert!(error.starts_with("ca file: cannot read /no/such/file: "), "{error}");
+    assert!(error.starts_with("/no/such/file: cannot read the file: "), "{error}");
     assert_eq!(config(sasl("x", "y")).validate(), Ok(()));
 }
 

@@ -1,7 +1,9 @@
 use std::{fs, path::PathBuf, time::Duration};
 
-use headgate_kafka::{KafkaConfig, KafkaConfigError, Mechanism, PublishError, Publisher, Security};
-use headgate_testkit::{Kafka, SecureListeners, require};
+use headgate_kafka::{
+    KafkaConfig, KafkaConfigError, Mechanism, PublishError, Publisher, Security, TlsFiles,
+};
+use headgate_testkit::{CertificateAuthority, Kafka, SecureListeners, require};
 
 use crate::support::{PATIENCE, message, payload, read, secure_config};
 
@@ -15,7 +17,7 @@ async fn tls_and_sasl_are_verified_in_both_directions() {
     let kafka = require!(Kafka::builder().secure().start());
     let listeners = kafka.secure();
 
-    let ssl = Security::Ssl { ca_file: Some(listeners.ca_file.clone()) };
+    let ssl = Security::Ssl { files: trusting(listeners.ca_file.clone()) };
     let sasl_with = |mechanism| sasl(&listeners, mechanism, listeners.password);
     let (first, second, third, fourth) = tokio::join!(
         publish(&listeners.ssl, ssl, "ssl", PATIENCE),
@@ -31,8 +33,8 @@ async fn tls_and_sasl_are_verified_in_both_directions() {
     assert_eq!(found, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "ssl"]);
 
     let liar = sasl(&listeners, Mechanism::ScramSha512, "wrong-password");
-    let stranger = Security::Ssl { ca_file: Some(another_authority(&kafka)) };
-    let unnamed = Security::Ssl { ca_file: None };
+    let stranger = Security::Ssl { files: trusting(another_authority(&kafka)) };
+    let unnamed = Security::Ssl { files: TlsFiles::default() };
     let (liar, stranger, unnamed) = tokio::join!(
         publish(&listeners.sasl_ssl, liar, "liar", TIMEOUT),
         publish(&listeners.ssl, stranger, "stranger", TIMEOUT),
@@ -51,9 +53,38 @@ async fn tls_and_sasl_are_verified_in_both_directions() {
 fn a_file_without_certificates_is_rejected_at_once() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "not a certificate").unwrap();
-    let security = Security::Ssl { ca_file: Some(file.path().to_owned()) };
+    let security = Security::Ssl { files: trusting(file.path().to_owned()) };
     let error = Publisher::new(&secure_config("127.0.0.1:1", security)).unwrap_err();
-    assert!(matches!(error, KafkaConfigError::Client(_)), "{error}");
+    assert!(matches!(error, KafkaConfigError::File(_)), "{error}");
+    assert!(error.to_string().contains("-----BEGIN CERTIFICATE-----"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_certificate_is_sent_if_required() {
+    let kafka = require!(Kafka::builder().client_certificates().start());
+    let listeners = kafka.secure();
+    let (cert, key) = listeners.client.clone();
+    let files = |cert, key| TlsFiles {
+        cert_file: Some(cert),
+        key_file: Some(key),
+        ..trusting(listeners.ca_file.clone())
+    };
+    let named = Security::Ssl { files: files(cert, key) };
+    let unnamed = Security::Ssl { files: trusting(listeners.ca_file.clone()) };
+    let folder = tempfile::tempdir().unwrap();
+    let stranger = CertificateAuthority::new("stranger").issue(&["client.test"]);
+    let (cert, key) = stranger.write(folder.path(), "client");
+    let stranger = Security::Ssl { files: files(cert, key) };
+    let (named, unnamed, stranger) = tokio::join!(
+        publish(&listeners.ssl, named, "named", PATIENCE),
+        publish(&listeners.ssl, unnamed, "unnamed", TIMEOUT),
+        publish(&listeners.ssl, stranger, "stranger", TIMEOUT),
+    );
+    assert_eq!(named, Ok(()));
+    for error in [unnamed.unwrap_err(), stranger.unwrap_err()] {
+        let PublishError::Unavailable { reason } = &error else { panic!("{error}") };
+        assert!(reason.to_ascii_lowercase().contains("certificate"), "{error}");
+    }
 }
 
 async fn publish(
@@ -72,20 +103,17 @@ fn sasl(listeners: &SecureListeners, mechanism: Mechanism, password: &str) -> Se
         mechanism,
         username: listeners.username.into(),
         password: password.into(),
-        ca_file: Some(listeners.ca_file.clone()),
+        files: trusting(listeners.ca_file.clone()),
     }
+}
+
+fn trusting(ca_file: PathBuf) -> TlsFiles {
+    TlsFiles { ca_file: Some(ca_file), ..TlsFiles::default() }
 }
 
 /// An authority that did not sign the certificate of the broker.
 fn another_authority(kafka: &Kafka) -> PathBuf {
-    let file = kafka.folder().join("another.crt");
-    let made = std::process::Command::new("openssl")
-        .args(["req", "-x509", "-days", "2", "-subj", "/CN=another", "-nodes"])
-        .args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
-        .args(["-keyout", "/dev/null", "-out"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    file
+    let folder = kafka.folder().join("another");
+    fs::create_dir(&folder).unwrap();
+    CertificateAuthority::new("another").write(&folder)
 }

@@ -1,49 +1,35 @@
-//! PostgreSQL with TLS: `require` takes any certificate, `verify-full` only a trusted one.
+//! PostgreSQL with TLS: `require` takes any certificate, `verify-full` only a trusted one; client
+//! certificates instead of passwords.
 
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::Path,
-    process::Command,
 };
 
-use headgate_persistence::{Database, DatabaseConfig};
-use headgate_testkit::{Postgres, Skip, require};
+use headgate_persistence::{Database, DatabaseConfig, DatabaseConfigError};
+use headgate_testkit::{CertificateAuthority, Postgres, Validity, require};
+use headgate_tls_client::TlsFiles;
 
 use crate::support::{TIMEOUT, run};
 
-/// Creates an authority and a certificate for 127.0.0.1.
-fn make_certificates(folder: &Path) -> Result<(), Skip> {
-    if let Err(error) = Command::new("openssl").arg("version").output() {
-        return Err(Skip { component: "openssl".into(), reason: error.to_string() });
-    }
-    fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
-    for command in [
-        "req -x509 -days 2 -subj /CN=authority -keyout ca.key -out ca.crt \
-         -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes",
-        "req -subj /CN=postgres -keyout server.key -out server.csr \
-         -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes",
-        "x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 \
-         -extfile names -out server.crt",
-    ] {
-        let openssl = Command::new("openssl")
-            .args(command.split(' ').filter(|arg| !arg.is_empty()))
-            .current_dir(folder)
-            .output();
-        let made = openssl.unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    }
-    Ok(())
+/// Writes an authority and a certificate for 127.0.0.1.
+fn make_certificates(folder: &Path, validity: Validity) -> CertificateAuthority {
+    let authority = CertificateAuthority::new("authority");
+    authority.write(folder);
+    authority.issue_valid(&["127.0.0.1"], validity).write(folder, "server");
+    authority
 }
 
 /// Configures TLS; the key must be readable by the server's user only.
 fn turn_tls_on(server: &Postgres) {
     let owner = fs::metadata(server.folder()).unwrap();
-    for name in ["server.key", "server.crt"] {
+    for (name, setting) in
+        [("server.key", "ssl_key_file"), ("server.crt", "ssl_cert_file"), ("ca.crt", "ssl_ca_file")]
+    {
         let file = server.folder().join(name);
         chown(&file, Some(owner.uid()), Some(owner.gid())).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let setting = if name == "server.key" { "ssl_key_file" } else { "ssl_cert_file" };
         server.psql(&format!("ALTER SYSTEM SET {setting} = '{}'", file.display()));
     }
     server.psql("ALTER SYSTEM SET ssl = on");
@@ -53,7 +39,7 @@ fn turn_tls_on(server: &Postgres) {
 #[test]
 fn a_configured_authority_is_trusted_and_others_are_not() {
     let server = require!(Postgres::start());
-    require!(make_certificates(server.folder()));
+    make_certificates(server.folder(), Validity::Long);
     turn_tls_on(&server);
     let open = |query: &str| {
         let config = DatabaseConfig::from_url(&format!("{}?{query}", server.url())).unwrap();
@@ -76,10 +62,67 @@ fn a_configured_authority_is_trusted_and_others_are_not() {
         let config = DatabaseConfig::from_url(&format!("{elsewhere}?{named}")).unwrap();
         let database = Database::open(&config.connect_timeout(TIMEOUT));
         let error = database.ping().await.unwrap_err().to_string();
-        assert!(error.contains("not valid for name"), "{error}");
+        assert!(
+            error.contains("TLS: PostgreSQL's certificate is for another host name"),
+            "{error}"
+        );
         let config = DatabaseConfig::from_url(&format!("{elsewhere}?{signed}")).unwrap();
         Database::open(&config.connect_timeout(TIMEOUT)).ping().await.unwrap();
         let error = open("sslmode=verify-full").ping().await.unwrap_err().to_string();
-        assert!(error.contains("invalid peer certificate"), "{error}");
+        assert!(error.contains("not trusted: set database.ca_file"), "{error}");
+    });
+}
+
+#[test]
+fn a_client_certificate_replaces_the_password() {
+    let server = require!(Postgres::start());
+    let authority = make_certificates(server.folder(), Validity::Long);
+    turn_tls_on(&server);
+    // The certificate of the client has to be signed by the authority, whatever its name is.
+    let rules = server.psql("SHOW hba_file");
+    let text = fs::read_to_string(&rules).unwrap();
+    let demand = "hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n\
+                  hostssl all all ::1/128 trust clientcert=verify-ca\n";
+    fs::write(&rules, format!("{demand}{text}")).unwrap();
+    server.psql("SELECT pg_reload_conf()");
+
+    let folder = tempfile::tempdir().unwrap();
+    let ca_file = Some(authority.write(folder.path()));
+    let (cert, key) = authority.issue(&["client.test"]).write(folder.path(), "client");
+    let named = TlsFiles { ca_file, cert_file: Some(cert), key_file: Some(key) };
+    let unnamed = TlsFiles { cert_file: None, key_file: None, ..named.clone() };
+    let open = |files: &TlsFiles| {
+        let url = format!("{}?sslmode=verify-full", server.url());
+        let config = DatabaseConfig::from_url(&url).unwrap().tls_files(files).unwrap();
+        Database::open(&config.connect_timeout(TIMEOUT))
+    };
+    run(async {
+        open(&named).ping().await.unwrap();
+        let error = open(&unnamed).ping().await.unwrap_err().to_string();
+        assert!(error.contains("client certificate"), "{error}");
+    });
+
+    // Files that would not be used, and invalid files, are rejected at the start.
+    let lax = DatabaseConfig::from_url(&format!("{}?sslmode=require", server.url())).unwrap();
+    assert_eq!(lax.tls_files(&named).unwrap_err(), DatabaseConfigError::Unverified);
+    let swapped =
+        TlsFiles { cert_file: named.key_file.clone(), key_file: named.cert_file.clone(), ..named };
+    let strict = DatabaseConfig::from_url(&format!("{}?sslmode=verify-full", server.url()));
+    let error = strict.unwrap().tls_files(&swapped).unwrap_err();
+    assert!(error.to_string().contains("client.key: invalid client certificate"), "{error}");
+}
+
+#[test]
+fn an_expired_certificate_is_reported() {
+    let server = require!(Postgres::start());
+    make_certificates(server.folder(), Validity::Expired);
+    turn_tls_on(&server);
+    let ca_file = Some(server.folder().join("ca.crt"));
+    let files = TlsFiles { ca_file, ..TlsFiles::default() };
+    let config = DatabaseConfig::from_url(&format!("{}?sslmode=verify-full", server.url()));
+    let config = config.unwrap().tls_files(&files).unwrap().connect_timeout(TIMEOUT);
+    run(async {
+        let error = Database::open(&config).ping().await.unwrap_err().to_string();
+        assert!(error.contains("PostgreSQL's certificate has expired"), "{error}");
     });
 }

@@ -286,7 +286,7 @@ impl UseCases {
 fn console(config: &Config, clock: &Arc<dyn Clock>) -> Console {
     let settings = ConsoleSettings {
         console: &config.console,
-        issuer: config.auth.issuer.as_deref(),
+        auth: &config.auth,
         on_loopback: config.server.address().ip().is_loopback(),
         app: config.app.clone(),
         printed_config: &config.printed().to_string(),

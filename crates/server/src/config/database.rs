@@ -1,7 +1,11 @@
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use headgate_config::{Bounded, ConfigDuration, Problem, Secret, print_sections};
 use headgate_persistence::{DatabaseConfig as Target, DatabaseConfigError, PostgresParts};
+use headgate_tls_client::TlsFiles;
 use serde::Deserialize;
 
 /// The database of rules, quotas and the audit log. The default is a local SQLite file.
@@ -22,6 +26,13 @@ pub struct DatabaseConfig {
     pub password: Option<Secret>,
     /// `database.ssl_mode`: TLS mode of the connection.
     pub ssl_mode: String,
+    /// `database.ca_file`: authorities of the PostgreSQL server's certificate, in PEM; default: the
+    /// system's.
+    pub ca_file: Option<PathBuf>,
+    /// `database.cert_file`: client certificate, in PEM.
+    pub cert_file: Option<PathBuf>,
+    /// `database.key_file`: private key of the client certificate, in PEM.
+    pub key_file: Option<PathBuf>,
     /// `database.schema`: schema of the tables that all parts of the server share.
     pub schema: String,
     /// `database.max_open_conns`: maximum number of connections; alias `max_connections`.
@@ -55,12 +66,32 @@ impl DatabaseConfig {
             (Some(_), Some(password)) => target.password_if_missing(password.expose()),
             _ => target,
         };
+        let files = self.tls_files();
+        if let Some((key, message)) = files.contradictions("database", None).into_iter().next() {
+            return Err(Problem::new(format!("database.{key}"), message));
+        }
+        let target = target.tls_files(&files).map_err(|error| {
+            let key = match &error {
+                DatabaseConfigError::File(file) => file.key,
+                _ if self.url.is_some() => "url",
+                _ => "ssl_mode",
+            };
+            Problem::new(format!("database.{key}"), error.to_string())
+        })?;
         let target = target
             .max_connections(self.max_open_conns.get() as u32)
             .min_connections(self.max_idle_conns.get().min(self.max_open_conns.get()) as u32)
             .max_lifetime(self.conn_max_lifetime.get())
             .connect_timeout(Duration::from_secs(self.connect_timeout_seconds.get()));
         target.schema(&self.schema).map_err(wrong("database.schema"))
+    }
+
+    fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca_file: self.ca_file.clone(),
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
+        }
     }
 
     fn parts<'a>(&'a self, host: &'a str) -> PostgresParts<'a> {
@@ -90,6 +121,9 @@ impl Default for DatabaseConfig {
             user: "headgate".to_owned(),
             password: None,
             ssl_mode: "prefer".to_owned(),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
             schema: Target::DEFAULT_SCHEMA.to_owned(),
             max_open_conns: Bounded::of::<10>(),
             max_idle_conns: Bounded::of::<2>(),
@@ -103,7 +137,7 @@ impl Default for DatabaseConfig {
 
 print_sections! {
     DatabaseConfig {
-        url, host, port, name, user, password, ssl_mode, schema, max_open_conns, max_idle_conns,
+        url, host, port, name, user, password, ssl_mode, ca_file, cert_file, key_file, schema, max_open_conns, max_idle_conns,
         conn_max_lifetime, connect_timeout_seconds,
     }
 }

@@ -159,6 +159,24 @@ async fn events_during_a_kafka_outage_are_published_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_broker_that_requires_client_certificates_gets_one() {
+    let (kafka, postgres) =
+        (require!(Kafka::builder().client_certificates().start()), require!(Postgres::shared()));
+    let secure = kafka.secure();
+    let keys = [
+        ("database.url", postgres.url()),
+        ("kafka.brokers", &secure.ssl),
+        ("kafka.security_protocol", "SSL"),
+        ("kafka.ca_file", secure.ca_file.to_str().unwrap()),
+        ("kafka.cert_file", secure.client.0.to_str().unwrap()),
+        ("kafka.key_file", secure.client.1.to_str().unwrap()),
+    ];
+    let server = Server::start(&keys).await;
+    exhausted(&server, "tenant-abc").await;
+    assert_eq!(read(&kafka.brokers(), 2).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_requires_authentication_gets_credentials() {
     let (kafka, postgres) =
         (require!(Kafka::builder().secure().start()), require!(Postgres::shared()));

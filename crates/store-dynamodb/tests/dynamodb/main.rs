@@ -9,3 +9,4 @@ mod layout;
 mod outage;
 mod setup;
 mod support;
+mod tls;

@@ -1,44 +1,33 @@
 //! TLS: trusted authorities, client certificates, and error messages.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::time::Duration;
 
 use headgate_store_redis::{RedisConfig, RedisStore};
-use headgate_testkit::{Redis, Skip, find_program, free_port, require, wait_until};
+use headgate_testkit::{
+    CertificateAuthority, Redis, RedisCluster, Skip, Validity, free_port, require, wait_until,
+};
 use tempfile::TempDir;
 
 use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, per_minute, runtime};
 
-const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-
-/// An authority, with certificates for 127.0.0.1 (`redis`) and for a client (`client`).
+/// An authority, with certificates for 127.0.0.1 (`redis`) and for a client (`client`) in files.
 struct Authority {
     folder: TempDir,
 }
 
 impl Authority {
-    fn new(name: &str) -> Result<Self, Skip> {
-        find_program("openssl")?;
-        let folder = tempfile::tempdir().unwrap();
-        let subject = format!("/CN={name}");
-        let authority =
-            ["req", "-x509", "-days", "2", "-subj", &subject, "-keyout", "ca.key", "-out"];
-        openssl(folder.path(), &[&authority[..], &["ca.crt"], &KEY].concat());
-        let authority = Self { folder };
-        authority.issue("redis");
-        authority.issue("client");
-        Ok(authority)
+    fn new(name: &str) -> Self {
+        Self::with_validity(name, Validity::Long)
     }
 
-    fn issue(&self, name: &str) {
-        let file = |kind: &str| format!("{name}.{kind}");
-        let (key, csr, crt) = (file("key"), file("csr"), file("crt"));
-        let subject = format!("/CN={name}");
-        let request = ["req", "-subj", &subject, "-keyout", &key, "-out", &csr];
-        openssl(self.folder.path(), &[&request[..], &KEY].concat());
-        fs::write(self.folder.path().join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
-        let sign = ["x509", "-req", "-in", &csr, "-CA", "ca.crt", "-CAkey", "ca.key"];
-        let rest = ["-CAcreateserial", "-days", "2", "-extfile", "names", "-out", &crt];
-        openssl(self.folder.path(), &[&sign[..], &rest].concat());
+    /// An authority whose certificate for Redis is valid at certain times only.
+    fn with_validity(name: &str, validity: Validity) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = CertificateAuthority::new(name);
+        authority.write(folder.path());
+        authority.issue_valid(&["127.0.0.1"], validity).write(folder.path(), "redis");
+        authority.issue(&["client.test"]).write(folder.path(), "client");
+        Self { folder }
     }
 
     fn path(&self, name: &str) -> String {
@@ -46,25 +35,27 @@ impl Authority {
     }
 
     fn pem(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path(name)).unwrap()
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    /// Options of a Redis that has the certificate.
+    fn options(&self) -> Vec<String> {
+        let options = [
+            ["--tls-cert-file".to_owned(), self.path("redis.crt")],
+            ["--tls-key-file".to_owned(), self.path("redis.key")],
+            ["--tls-ca-cert-file".to_owned(), self.path("ca.crt")],
+        ];
+        options.concat()
     }
 
     /// A Redis with TLS on `port`; `auth_clients` is its option `tls-auth-clients`.
     fn redis(&self, port: u16, auth_clients: &str) -> Result<Redis, Skip> {
         let tls = [
             ["--tls-port".to_owned(), port.to_string()],
-            ["--tls-cert-file".to_owned(), self.path("redis.crt")],
-            ["--tls-key-file".to_owned(), self.path("redis.key")],
-            ["--tls-ca-cert-file".to_owned(), self.path("ca.crt")],
             ["--tls-auth-clients".to_owned(), auth_clients.to_owned()],
         ];
-        Redis::builder().args(tls.concat()).start()
+        Redis::builder().args([tls.concat(), self.options()].concat()).start()
     }
-}
-
-fn openssl(folder: &Path, args: &[&str]) {
-    let made = Command::new("openssl").args(args).current_dir(folder).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
 fn config(scheme: &str, port: u16) -> RedisConfig {
@@ -80,7 +71,7 @@ fn trouble(config: RedisConfig) -> String {
 
 #[test]
 fn only_the_configured_authority_is_trusted() {
-    let authority = require!(Authority::new("authority"));
+    let authority = Authority::new("authority");
     let port = free_port();
     let redis = require!(authority.redis(port, "no"));
     let runtime = runtime();
@@ -89,7 +80,7 @@ fn only_the_configured_authority_is_trusted() {
     let trusting = RedisStore::connect(trusting);
     runtime.block_on(async {
         assert!(acquire(&trusting, "k", &per_minute(5)).await.unwrap()[0].allowed);
-        let stranger = require!(Authority::new("stranger"));
+        let stranger = Authority::new("stranger");
         let wary = config("rediss", port).root_certificate(stranger.pem("ca.crt")).unwrap();
         let wary = RedisStore::connect(wary);
         let error = acquire(&wary, "k", &per_minute(5)).await.unwrap_err();
@@ -110,7 +101,7 @@ fn only_the_configured_authority_is_trusted() {
 
 #[test]
 fn a_client_certificate_is_sent_if_required() {
-    let authority = require!(Authority::new("authority"));
+    let authority = Authority::new("authority");
     let port = free_port();
     let _redis = require!(authority.redis(port, "yes"));
     let runtime = runtime();
@@ -124,7 +115,7 @@ fn a_client_certificate_is_sent_if_required() {
     });
     let unnamed = trouble(nameless());
     assert!(unnamed.contains("demands a client certificate"), "{unnamed}");
-    let stranger = require!(Authority::new("stranger"));
+    let stranger = Authority::new("stranger");
     let strange =
         nameless().client_certificate(stranger.pem("client.crt"), stranger.pem("client.key"));
     let strange = trouble(strange.unwrap());
@@ -134,4 +125,54 @@ fn a_client_certificate_is_sent_if_required() {
     assert!(nameless().root_certificate("nonsense").is_err());
     assert!(nameless().client_certificate(key.clone(), certificate.clone()).is_err());
     assert!(nameless().client_certificate(certificate, stranger.pem("client.key")).is_err());
+}
+
+#[test]
+fn an_expired_certificate_and_another_host_name_are_reported() {
+    let authority = Authority::with_validity("authority", Validity::Expired);
+    let port = free_port();
+    let _redis = require!(authority.redis(port, "no"));
+    let runtime = runtime();
+    let _guard = runtime.enter();
+    let trusting = config("rediss", port).root_certificate(authority.pem("ca.crt")).unwrap();
+    let expired = trouble(trusting);
+    assert!(expired.contains("Redis's certificate has expired"), "{expired}");
+
+    let authority = Authority::new("authority");
+    let port = free_port();
+    let _redis = require!(authority.redis(port, "no"));
+    let url = format!("rediss://user:hunter2@localhost:{port}");
+    let elsewhere = RedisConfig::from_url(&url).unwrap();
+    let elsewhere = trouble(elsewhere.root_certificate(authority.pem("ca.crt")).unwrap());
+    assert!(elsewhere.contains("for another host name"), "{elsewhere}");
+    assert!(!elsewhere.contains("hunter2"), "{elsewhere}");
+}
+
+#[test]
+fn a_cluster_is_reached_over_tls_with_client_certificates() {
+    let authority = Authority::new("authority");
+    // The port that nodes announce is that of TLS; the other one is for the test's own commands.
+    let cluster = require!(RedisCluster::start_tls(3, &authority.options()));
+    let runtime = runtime();
+    let _guard = runtime.enter();
+    let urls = cluster.tls_urls();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let nameless = || {
+        let config = RedisConfig::cluster(&urls).unwrap().timeout(TEST_TIMEOUT);
+        config.root_certificate(authority.pem("ca.crt")).unwrap()
+    };
+    let named = nameless()
+        .client_certificate(authority.pem("client.crt"), authority.pem("client.key"))
+        .unwrap();
+    let named = RedisStore::connect(named);
+    runtime.block_on(async {
+        // Keys of all nodes.
+        for key in 0..12 {
+            let key = format!("k{key}");
+            assert!(acquire_eventually(&named, &key, &per_minute(5)).await[0].allowed);
+        }
+    });
+    let unnamed = RedisStore::connect(nameless());
+    let error = runtime.block_on(acquire(&unnamed, "k", &per_minute(5))).unwrap_err();
+    assert!(error.is_outage(), "{error}");
 }

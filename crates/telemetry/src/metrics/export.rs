@@ -4,6 +4,7 @@
 
 use std::{env, time::Duration};
 
+use headgate_tls_client::Certificates;
 use opentelemetry_proto::tonic::{
     collector::metrics::v1::{
         ExportMetricsServiceRequest, metrics_service_client::MetricsServiceClient,
@@ -72,7 +73,9 @@ impl MetricsExporter {
         let attributes = attributes.iter().map(|(key, value)| text(key.as_str(), &value.as_str()));
         let resource = Resource { attributes: attributes.collect(), ..Resource::default() };
         Ok(Some(Self {
-            client: MetricsServiceClient::new(otlp::channel(&config.endpoint)?.connect_lazy()),
+            client: MetricsServiceClient::new(
+                otlp::channel(&config.endpoint, &Certificates::default())?.connect_lazy(),
+            ),
             headers: headers(&env::var(HEADERS).unwrap_or_default()),
             resource,
             interval: Duration::from_secs(config.interval_seconds.get()),

@@ -13,7 +13,7 @@ use opentelemetry_sdk::{
 
 use super::TracerError;
 use crate::{
-    Endpoint, TraceConfig,
+    TraceConfig,
     otlp::{self, ExportLog},
 };
 
@@ -25,11 +25,12 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Creates an exporter to `endpoint`, which connects on the first batch.
-    pub(super) fn at(endpoint: &Endpoint) -> Result<Self, TracerError> {
+    /// Creates an exporter to the configured endpoint, which connects on the first batch.
+    pub(super) fn new(config: &TraceConfig) -> Result<Self, TracerError> {
+        let channel = otlp::channel(&config.endpoint, &config.tls_files().load()?)?;
         let otlp = Otlp::builder()
             .with_tonic()
-            .with_channel(otlp::channel(endpoint)?.connect_lazy())
+            .with_channel(channel.connect_lazy())
             .with_timeout(otlp::TIMEOUT)
             // While one batch is retried, the next ones would be dropped.
             .with_retry_policy(RetryPolicy::disabled())
@@ -45,7 +46,9 @@ impl TraceConfig {
     ///
     /// The reason why it cannot be reached.
     pub async fn try_connect(&self) -> Result<(), String> {
-        let channel = otlp::channel(&self.endpoint).map_err(|error| error.to_string())?;
+        let certificates = self.tls_files().load().map_err(|error| error.to_string())?;
+        let channel = otlp::channel(&self.endpoint, &certificates);
+        let channel = channel.map_err(|error| error.to_string())?;
         channel.connect().await.map(drop).map_err(|error| {
             // The outermost error only says that the transport failed.
             let mut cause: &dyn Error = &error;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use headgate_tls_client::TlsFileError;
 use http::HeaderMap;
 use opentelemetry::{
     Context, KeyValue,
@@ -49,6 +50,9 @@ pub enum TracerError {
     /// The system's certificate authorities cannot be read.
     #[error("cannot prepare TLS: {0}")]
     Tls(#[from] tonic::transport::Error),
+    /// A certificate file cannot be used.
+    #[error(transparent)]
+    File(#[from] TlsFileError),
 }
 
 /// Trace context of the caller. `tracestate` is not read: there are no services downstream.
@@ -67,7 +71,7 @@ impl Tracer {
             .with_max_export_batch_size(BATCH)
             .with_scheduled_delay(DELAY)
             .build();
-        let sending = BatchSpanProcessor::new(Collector::at(&trace.endpoint)?, batches);
+        let sending = BatchSpanProcessor::new(Collector::new(trace)?, batches);
         let undecided = Sampler::TraceIdRatioBased(trace.sample_rate.get());
         let provider = SdkTracerProvider::builder()
             .with_resource(resource::of(app))

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use headgate_testkit::CertificateAuthority;
 use opentelemetry_proto::tonic::{
     collector::metrics::v1::{
         ExportMetricsServiceRequest, ExportMetricsServiceResponse,
@@ -24,7 +25,7 @@ use prost::Message as _;
 use tokio::{net::TcpListener, runtime::Runtime};
 use tonic::{
     Request, Response, Status,
-    transport::{Identity, Server, ServerTlsConfig, server::TcpIncoming},
+    transport::{Certificate, Identity, Server, ServerTlsConfig, server::TcpIncoming},
 };
 
 /// A collector on a free port; stopped when dropped.
@@ -67,6 +68,15 @@ impl Collector {
         let read = |name| fs::read(folder.join(name)).unwrap();
         let tls = ServerTlsConfig::new();
         let tls = tls.identity(Identity::from_pem(read("cert.pem"), read("key.pem")));
+        Self::serve(Server::builder().tls_config(tls).unwrap())
+    }
+
+    /// Starts a collector for clients with certificates of this authority.
+    pub(crate) fn start_with_client_certificates(authority: &CertificateAuthority) -> Self {
+        let own = authority.issue(&["127.0.0.1"]);
+        let tls = ServerTlsConfig::new()
+            .identity(Identity::from_pem(own.certificate, own.key))
+            .client_ca_root(Certificate::from_pem(authority.pem()));
         Self::serve(Server::builder().tls_config(tls).unwrap())
     }
 

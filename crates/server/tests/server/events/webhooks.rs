@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use headgate_testkit::{Skip, require};
+use headgate_testkit::{CertificateAuthority, Nginx, Skip, require};
 use ring::hmac;
 use serde_json::json;
 use tokio::time::timeout;
@@ -177,4 +177,46 @@ fn python(program: &str, input: &str) -> Result<String, Skip> {
     let output = process.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     Ok(String::from_utf8(output.stdout).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_of_a_private_authority_gets_a_client_certificate() {
+    let receiver = Receiver::start(&[]).await;
+    let (origin, path) = receiver.url.split_once("/hooks").unwrap();
+    let port = origin.rsplit(':').next().unwrap().parse().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new("authority");
+    let ca_file = authority.write(folder.path());
+    let files = authority.issue(&["127.0.0.1"]).write(folder.path(), "receiver");
+    let (cert, key) = authority.issue(&["client.test"]).write(folder.path(), "client");
+    let nginx = require!(Nginx::start_tls(port, &files, Some(&ca_file)));
+    let url = format!("https://127.0.0.1:{}/hooks{path}", nginx.port());
+    let webhook = |files: &str| format!("[{{url: '{url}', secret: {SECRET}{files}}}]");
+    let trusted = format!(", ca_file: {}", ca_file.display());
+    let named = format!("{trusted}, cert_file: {}, key_file: {}", cert.display(), key.display());
+
+    let server = Server::start(&[("webhooks", &webhook(&named))]).await;
+    exhausted(&server, "tenant-abc").await;
+    assert_eq!(receiver.until(|got| got.len() == 2).await.len(), 2);
+
+    // Neither an unknown authority nor a missing client certificate is passed over.
+    for files in ["", &trusted] {
+        let server = Server::start(&[("webhooks", &webhook(files))]).await;
+        exhausted(&server, "tenant-abc").await;
+        let failed = async {
+            let name = "headgate_event_delivery_failures_total";
+            while !failures(&server, name).await {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(30), failed).await.expect("a failure");
+    }
+    assert_eq!(receiver.until(|_| true).await.len(), 2);
+}
+
+/// Returns true if deliveries to webhooks have failed.
+async fn failures(server: &Server, name: &str) -> bool {
+    let metrics = server.get("/metrics").await.text;
+    let mut lines = metrics.lines().filter(|line| line.starts_with(name));
+    lines.any(|line| line.contains(r#"sink="webhook""#) && !line.ends_with(" 0"))
 }
