@@ -65,6 +65,10 @@ pub trait Meter: sealed::Sealed {
     /// `now`.
     fn adopt(&self, _state: &mut Self::State, _now: Timestamp) {}
 
+    /// Takes `cost` at `at`, whether it fits or not: it was admitted before. `at` is not before the
+    /// state's last change.
+    fn record(&self, state: &mut Self::State, cost: Cost, at: Timestamp);
+
     /// Returns up to `cost` units that were taken at `taken`.
     fn give_back(&self, state: &mut Self::State, cost: Cost, taken: TakenAt, now: Timestamp);
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{CheckMode, Cost, FailMode, Key, Limit};
+use crate::{CheckMode, Cost, Extra, FailMode, Key, Limit, Timestamp, grant::Terms};
 
 pub use owned::OwnedBatch;
 
@@ -19,6 +19,7 @@ pub struct Check<'a> {
     cost: Cost,
     fail_mode: FailMode,
     mode: CheckMode,
+    terms: Terms,
 }
 
 /// Checks that are decided together: if one is denied, none takes anything, unless a [`CheckMode`]
@@ -87,7 +88,8 @@ impl<'a> Check<'a> {
         if cost.get() > capacity {
             return Err(InvalidCheck::CostAboveLimit { cost, capacity });
         }
-        Ok(Self { key, limit, cost, fail_mode: FailMode::Capped, mode: CheckMode::Required })
+        let (fail_mode, mode) = (FailMode::Capped, CheckMode::Required);
+        Ok(Self { key, limit, cost, fail_mode, mode, terms: Terms::None })
     }
 
     /// Sets the failure mode, which decides while the store is unavailable; [`FailMode::Capped`] by
@@ -101,6 +103,20 @@ impl<'a> Check<'a> {
     #[must_use]
     pub const fn with_mode(self, mode: CheckMode) -> Self {
         Self { mode, ..self }
+    }
+
+    /// Sets the units that [`Verb::Lease`](crate::Verb::Lease) takes beyond the cost, if they are
+    /// available; none by default.
+    #[must_use]
+    pub const fn with_extra(self, extra: Extra) -> Self {
+        Self { terms: Terms::Extra(extra), ..self }
+    }
+
+    /// Sets the end of the grant from which [`Verb::GiveBack`](crate::Verb::GiveBack) returns the
+    /// cost.
+    #[must_use]
+    pub const fn from_grant_until(self, until: Timestamp) -> Self {
+        Self { terms: Terms::Until(until), ..self }
     }
 
     /// The subject.
@@ -126,6 +142,22 @@ impl<'a> Check<'a> {
     /// The mode of the check within its batch.
     pub const fn mode(&self) -> CheckMode {
         self.mode
+    }
+
+    /// The units that [`Verb::Lease`](crate::Verb::Lease) takes beyond the cost.
+    pub const fn extra(&self) -> Option<Extra> {
+        match self.terms {
+            Terms::Extra(extra) => Some(extra),
+            Terms::None | Terms::Until(_) => None,
+        }
+    }
+
+    /// The end of the grant from which [`Verb::GiveBack`](crate::Verb::GiveBack) returns the cost.
+    pub const fn grant_until(&self) -> Option<Timestamp> {
+        match self.terms {
+            Terms::Until(until) => Some(until),
+            Terms::None | Terms::Extra(_) => None,
+        }
     }
 }
 

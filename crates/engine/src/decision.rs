@@ -115,6 +115,7 @@ mod tests {
             retry_after: Duration::from_micros(retry_after),
             at: Timestamp::from_micros(1_500_000),
             degraded: None,
+            grant: None,
         }
     }
 

@@ -57,12 +57,15 @@ impl DenialCache {
         for (check, outcome) in batch.checks().iter().zip(outcomes) {
             match verb {
                 Verb::Commit(_) => {}
-                Verb::Cancel(_) | Verb::Refund | Verb::Reset => self.forget(check.key()),
-                Verb::Peek | Verb::Acquire | Verb::Reserve { .. } if outcome.allowed => {
-                    self.disprove(check, outcome, now);
+                Verb::Cancel(_) | Verb::Refund | Verb::GiveBack | Verb::Reset => {
+                    self.forget(check.key())
                 }
-                Verb::Peek | Verb::Acquire | Verb::Reserve { .. } => {
-                    self.note(check, outcome, now);
+                Verb::Peek | Verb::Acquire | Verb::Lease | Verb::Reserve { .. } => {
+                    if outcome.allowed {
+                        self.disprove(check, outcome, now);
+                    } else {
+                        self.note(check, outcome, now);
+                    }
                 }
             }
         }

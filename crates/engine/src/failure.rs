@@ -208,6 +208,7 @@ fn repeated(check: &Check<'_>, denial: Denial, at: Timestamp, cause: FailCause) 
         retry_after,
         at,
         degraded: Some(Degraded::new(Source::RememberedDenial, cause)),
+        grant: None,
     }
 }
 
@@ -234,6 +235,7 @@ fn uncounted(check: &Check<'_>, at: Timestamp) -> Outcome {
         retry_after: wait,
         at,
         degraded: None,
+        grant: None,
     }
 }
 

@@ -13,7 +13,7 @@
 //! | [`breaker`], [`failure`] | decorators: stores that wrap another store and handle its failures |
 //! | [`fail_mode`], [`degraded`], [`denial_cache`] | decisions during an outage of the store |
 //! | [`algorithm`] | each algorithm as integer arithmetic on (limit, state, cost, now) |
-//! | [`account`], [`state`], [`lease`] | the state of one subject, with its pending reservations |
+//! | [`account`], [`state`], [`lease`], [`grant`] | the state of one subject, with its pending reservations and grants |
 //! | [`clock`], [`timestamp`] | time |
 
 pub mod account;
@@ -29,6 +29,7 @@ pub mod degraded;
 pub mod denial_cache;
 pub mod fail_mode;
 pub mod failure;
+pub mod grant;
 pub mod key;
 pub mod lease;
 pub mod limit;
@@ -51,6 +52,7 @@ pub use degraded::{Degraded, FailCause, Source};
 pub use denial_cache::DenialCache;
 pub use fail_mode::FailMode;
 pub use failure::FailurePolicy;
+pub use grant::{Extra, Grant};
 pub use key::{Key, KeyError, KeySpace, OwnedKey};
 pub use lease::{Lease, LeaseId};
 pub use limit::{Limit, LimitError};

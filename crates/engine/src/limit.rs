@@ -8,7 +8,7 @@ use std::{fmt, num::NonZeroU32, time::Duration};
 use thiserror::Error;
 
 use crate::{
-    Algorithm,
+    Algorithm, Timestamp,
     algorithm::{Bucket, Calendar, FixedWindow, SlidingWindow, SlidingWindowCounter},
 };
 #[cfg(feature = "calendar")]
@@ -353,6 +353,20 @@ impl Limit {
             Parameters::Calendar(_) => return None,
         };
         Some(Duration::from_micros(micros))
+    }
+
+    /// The end of the aligned window that contains `now`: its units must be spent before. `None`
+    /// for algorithms without aligned windows.
+    pub(crate) fn window_end(&self, now: Timestamp) -> Option<Timestamp> {
+        let next = |window: u64| (now.as_micros() / window + 1) * window;
+        Some(Timestamp::from_micros(match &self.0 {
+            Parameters::FixedWindow(fixed) => fixed.end(now),
+            Parameters::SlidingWindowCounter(counter) => next(counter.window),
+            Parameters::Calendar(calendar) => calendar.bounds(now).1,
+            Parameters::TokenBucket(_)
+            | Parameters::LeakyBucket(_)
+            | Parameters::SlidingWindow(_) => return None,
+        }))
     }
 }
 

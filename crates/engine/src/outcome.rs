@@ -4,7 +4,7 @@ mod outcomes;
 
 use std::time::Duration;
 
-use crate::{Cost, Degraded, Timestamp, algorithm::Meter};
+use crate::{Cost, Degraded, Grant, Timestamp, algorithm::Meter};
 
 pub use outcomes::{IntoIter, Outcomes};
 
@@ -30,6 +30,8 @@ pub struct Outcome {
     pub at: Timestamp,
     /// Source and cause of the decision, if the store could not answer.
     pub degraded: Option<Degraded>,
+    /// Units granted beyond the cost, by [`Verb::Lease`](crate::Verb::Lease).
+    pub grant: Option<Grant>,
 }
 
 impl Outcome {
@@ -42,7 +44,16 @@ impl Outcome {
         at: Timestamp,
     ) -> Self {
         let retry_after = Duration::ZERO;
-        Self { allowed: true, limit, remaining, reset_after, retry_after, at, degraded: None }
+        Self {
+            allowed: true,
+            limit,
+            remaining,
+            reset_after,
+            retry_after,
+            at,
+            degraded: None,
+            grant: None,
+        }
     }
 
     /// A denial that lasts for `retry_after`.
@@ -54,7 +65,22 @@ impl Outcome {
         retry_after: Duration,
         at: Timestamp,
     ) -> Self {
-        Self { allowed: false, limit, remaining, reset_after, retry_after, at, degraded: None }
+        Self {
+            allowed: false,
+            limit,
+            remaining,
+            reset_after,
+            retry_after,
+            at,
+            degraded: None,
+            grant: None,
+        }
+    }
+
+    /// The same outcome with a grant.
+    #[must_use]
+    pub const fn with_grant(self, grant: Option<Grant>) -> Self {
+        Self { grant, ..self }
     }
 
     /// The outcome that follows from `state`, which is the subject's state after the decision.
@@ -80,6 +106,7 @@ impl Outcome {
             retry_after,
             at: now,
             degraded: None,
+            grant: None,
         }
     }
 }

@@ -70,7 +70,16 @@ pub enum Verb {
     Cancel(LeaseId),
     /// Gives acquired units back: the oldest ones, if the algorithm records when they were taken.
     Refund,
-    /// Deletes the subject's state, reservations included.
+    /// Takes the cost if it is admitted, and then as much of each check's
+    /// [extra](crate::Check::with_extra) as is available: [`Outcome::grant`] has it. See
+    /// [`grant`](crate::grant) for what a grant is.
+    ///
+    /// A store may grant nothing, if it cannot keep the grant.
+    Lease,
+    /// Returns units of a grant; denied, and nothing returns, if
+    /// [the grant has ended](crate::Check::from_grant_until).
+    GiveBack,
+    /// Deletes the subject's state, reservations and grants included.
     Reset,
 }
 
@@ -102,6 +111,6 @@ impl Verb {
     /// Returns `true` if it asks for admission, so that a [`FailurePolicy`](crate::FailurePolicy)
     /// can answer for the store.
     pub const fn is_admission(self) -> bool {
-        matches!(self, Self::Peek | Self::Acquire | Self::Reserve { .. })
+        matches!(self, Self::Peek | Self::Acquire | Self::Lease | Self::Reserve { .. })
     }
 }

@@ -82,6 +82,8 @@ fn line(pause: u64, verb: Verb, cost: u64, outcome: &Outcome) -> String {
         Verb::Commit(id) => format!("commit({})", id.get()),
         Verb::Cancel(id) => format!("cancel({})", id.get()),
         Verb::Refund => "refund".to_owned(),
+        Verb::Lease => "lease".to_owned(),
+        Verb::GiveBack => "give_back".to_owned(),
         Verb::Reset => "reset".to_owned(),
     };
     let Outcome { allowed, remaining, reset_after, retry_after, .. } = outcome;

@@ -18,15 +18,16 @@ impl Model {
         for (check, now) in checks.iter().zip(times) {
             let account = self.accounts.entry(check.key().to_string()).or_default();
             account.settle(check.limit(), *now);
-            permitted.push(account.permits(check.limit(), verb, check.cost(), *now));
+            permitted.push(account.permits(check, verb, *now));
         }
         let all =
             checks.iter().zip(&permitted).all(|(check, room)| *room || !check.mode().can_block());
         let mut outcomes = Vec::new();
         for ((check, now), permitted) in checks.iter().zip(times).zip(permitted) {
             let account = self.accounts.entry(check.key().to_string()).or_default();
-            account.act(check, verb, *now, check.mode().takes(permitted, all));
-            outcomes.push(account.outcome(check.limit(), verb, check.cost(), *now, permitted));
+            let grant = account.act(check, verb, *now, check.mode().takes(permitted, all));
+            let outcome = account.outcome(check.limit(), verb, check.cost(), *now, permitted);
+            outcomes.push(outcome.with_grant(grant));
         }
         outcomes
     }

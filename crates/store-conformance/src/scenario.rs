@@ -3,7 +3,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use headgate::{
-    Algorithm, Check, CheckMode, Cost, Key, KeySpace, LeaseId, Limit, Verb, algorithm::Period,
+    Algorithm, Check, CheckMode, Cost, Extra, Grant, Key, KeySpace, LeaseId, Limit, Outcome, Verb,
+    algorithm::Period,
 };
 use proptest::{prelude::*, sample::select};
 
@@ -36,6 +37,7 @@ pub(crate) struct Part {
     limit: usize,
     cost: CostPick,
     mode: CheckMode,
+    extra: Extra,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +84,10 @@ impl Scenario {
                     *id = names.get(id).copied().unwrap_or(*id);
                     step.parts.truncate(1);
                 }
-                Verb::Peek | Verb::Acquire | Verb::Refund | Verb::Reset => {}
+                // Nothing is granted over several slots, and what one of them grants could not be
+                // taken back if another one denies.
+                Verb::Lease => step.verb = Verb::Acquire,
+                Verb::Peek | Verb::Acquire | Verb::Refund | Verb::GiveBack | Verb::Reset => {}
             }
             for part in &mut step.parts {
                 part.limit = 0;
@@ -102,21 +107,42 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// The checks of one step, on keys named by prefix and subject.
+    /// The checks of one step, on keys named by prefix and subject. `grants` has the latest grant of
+    /// each subject, which is what is given back.
     pub(crate) fn checks<'a>(
         &'a self,
         step: &Step,
         space: &'a KeySpace<'a>,
         names: &'a [String],
+        grants: &Grants,
     ) -> Vec<Check<'a>> {
         let check = |part: &Part| {
             let key = Key::new(&names[part.subject]).map(|key| key.within(space));
             let key = key.unwrap_or_else(|error| panic!("{error}"));
             let (limit, cost) = (part.limit(&self.subjects), part.cost(&self.subjects));
             let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
-            check.with_mode(part.mode)
+            let check = check.with_mode(part.mode);
+            match grants.0.get(&part.subject) {
+                Some(grant) if step.verb == Verb::GiveBack => check.from_grant_until(grant.until),
+                _ => check.with_extra(part.extra),
+            }
         };
         step.parts.iter().map(check).collect()
+    }
+}
+
+/// The latest grant of each subject.
+#[derive(Debug, Default)]
+pub(crate) struct Grants(HashMap<usize, Grant>);
+
+impl Grants {
+    /// Learns from the outcomes of a step.
+    pub(crate) fn learn(&mut self, step: &Step, outcomes: &[Outcome]) {
+        for (part, outcome) in step.parts.iter().zip(outcomes) {
+            if let Some(grant) = outcome.grant {
+                self.0.insert(part.subject, grant);
+            }
+        }
     }
 }
 
@@ -165,14 +191,17 @@ fn limit(algorithm: Algorithm, number: u64, window: Duration, burst: u64) -> Lim
 }
 
 fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
-    let parts =
-        proptest::collection::hash_map(0..SUBJECTS, (0..3_usize, cost(), mode()), 1..=SUBJECTS);
+    let parts = proptest::collection::hash_map(
+        0..SUBJECTS,
+        (0..3_usize, cost(), mode(), extra()),
+        1..=SUBJECTS,
+    );
     (pauses, verb(), parts).prop_map(|(pause, verb, parts)| Step {
         pause,
         verb,
         parts: parts
             .into_iter()
-            .map(|(subject, (limit, cost, mode))| Part { subject, limit, cost, mode })
+            .map(|(subject, (limit, cost, mode, extra))| Part { subject, limit, cost, mode, extra })
             .collect(),
     })
 }
@@ -190,6 +219,13 @@ fn cost() -> impl Strategy<Value = CostPick> {
     ]
 }
 
+/// Holds that end between two steps, and ones that last for many.
+fn extra() -> impl Strategy<Value = Extra> {
+    let units = select(vec![1, 2, 5, 100, u32::MAX]);
+    let hold = select(vec![1, 1_000, 200_000, 999_983]).prop_map(Duration::from_micros);
+    (units, hold).prop_map(|(units, hold)| Extra::new(units, hold))
+}
+
 fn verb() -> impl Strategy<Value = Verb> {
     let id = || (1..4_u64).prop_map(LeaseId::from);
     let lease = select(vec![1, 5, 1000, 60_000, 3_600_000]).prop_map(Duration::from_millis);
@@ -200,6 +236,8 @@ fn verb() -> impl Strategy<Value = Verb> {
         3 => id().prop_map(Verb::Commit),
         3 => id().prop_map(Verb::Cancel),
         2 => Just(Verb::Refund),
+        6 => Just(Verb::Lease),
+        4 => Just(Verb::GiveBack),
         1 => Just(Verb::Reset),
     ]
 }

@@ -124,7 +124,7 @@ fn taken_until(expires_at: u64, limit: &Limit) -> Option<Account> {
     };
     let full_at = expires_at * 1_000_000;
     let state = bucket::State { full_at, fraction: 0, rate: bucket.rate() };
-    let account = Account { state: State::Bucket(state), leases: Vec::new() };
+    let account = Account { state: State::Bucket(state), ..Account::default() };
     (bucket.burst() == 1).then_some(account)
 }
 

@@ -44,7 +44,7 @@ impl Transition {
         let settled = checks.iter().zip(seen).map(|(check, seen)| {
             let mut account = seen.account.clone();
             account.settle(check.limit(), now);
-            let allowed = account.permits(check.limit(), verb, check.cost(), now);
+            let allowed = account.permits(check, verb, now);
             (account, allowed)
         });
         let settled: Vec<(Account, bool)> = settled.collect();
@@ -56,8 +56,9 @@ impl Transition {
         for (position, (mut account, allowed)) in settled.into_iter().enumerate() {
             let (check, seen) = (&checks[position], &seen[position]);
             let (limit, cost) = (check.limit(), check.cost());
-            account.act(check, verb, now, check.mode().takes(allowed, all_allowed));
-            transition.outcomes.push(account.outcome(limit, verb, cost, now, allowed));
+            let grant = account.act(check, verb, now, check.mode().takes(allowed, all_allowed));
+            let outcome = account.outcome(limit, verb, cost, now, allowed);
+            transition.outcomes.push(outcome.with_grant(grant));
             if verb != Verb::Peek && !check.mode().is_read_only() {
                 transition.changes.extend(Change::between(position, check, seen, account, now));
             }

@@ -67,7 +67,7 @@ impl<'s> LockedShards<'s> {
             let no_lease_for = reserves.then(|| shard.no_lease_for(&leases, now)).flatten();
             KeptIn::Overflow { no_lease_for }
         };
-        Subject { fingerprint, account: Account { state, leases }, kept_in }
+        Subject { fingerprint, account: Account { state, leases, ..Account::default() }, kept_in }
     }
 
     pub(crate) fn put<C: Clock>(

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Shard {
     /// Latest time seen: the time of a shard never runs backwards.
     now: Timestamp,
-    /// Subjects whose state has a fixed size and that have no pending reservations.
+    /// Subjects whose state has a fixed size and that have no pending reservations or grants.
     table: Table,
     cold: Box<Cold>,
 }
@@ -128,7 +128,8 @@ impl Shard {
     /// Takes the subject's account out, to be [`put`](Self::put) back.
     pub(crate) fn take(&mut self, fingerprint: Fingerprint, limit: &Limit) -> Account {
         if let Some(packed) = self.table.get(fingerprint) {
-            return Account { state: packed.unpack(limit.parameters()), leases: Vec::new() };
+            let state = packed.unpack(limit.parameters());
+            return Account { state, ..Account::default() };
         }
         match self.cold.heavy.get_mut(&fingerprint) {
             None => Account::default(),
@@ -181,8 +182,8 @@ impl Shard {
         account: Account,
         now: Timestamp,
     ) {
-        let packed =
-            Packed::pack(&account.state, limit.parameters()).filter(|_| account.leases.is_empty());
+        let is_light = account.leases.is_empty() && account.grants.is_empty();
+        let packed = Packed::pack(&account.state, limit.parameters()).filter(|_| is_light);
         if let Some(packed) = packed {
             self.cold.heavy.remove(&fingerprint);
             self.put_light(fingerprint, packed, now);
@@ -209,8 +210,7 @@ impl Shard {
         mut account: Account,
         now: Timestamp,
     ) {
-        let until = now.plus(limit.reset_after(&account.state, now));
-        let until = account.leases.iter().map(|lease| lease.expires_at).fold(until, Ord::max);
+        let until = account.ends_at(limit, now);
         if until <= now {
             self.cold.heavy.remove(&fingerprint);
             return;
@@ -242,7 +242,7 @@ impl Shard {
 impl Heavy {
     fn weight(&self) -> usize {
         let entries = if let State::Log(log) = &self.account.state { log.len() } else { 0 };
-        entries.max(1) + self.account.leases.len()
+        entries.max(1) + self.account.leases.len() + self.account.grants.len()
     }
 }
 

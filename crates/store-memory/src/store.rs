@@ -195,8 +195,8 @@ impl<C: Clock> MemoryStore<C> {
         let mut outcomes = Outcomes::new();
         for ((check, mut subject), allowed) in checks.iter().zip(subjects).zip(allowed) {
             let takes = check.mode().takes(allowed, all_allowed);
-            subject.act(&self.overflow, check, verb, now, takes);
-            outcomes.push(subject.outcome(check, verb, now, allowed));
+            let grant = subject.act(&self.overflow, check, verb, now, takes);
+            outcomes.push(subject.outcome(check, verb, now, allowed).with_grant(grant));
             locked.put(self, subject, check.limit(), now);
         }
         outcomes

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headgate::{Account, Check, Outcome, Timestamp, Verb};
+use headgate::{Account, Check, Grant, Outcome, Timestamp, Verb};
 
 use crate::{fingerprint::Fingerprint, overflow::Overflow};
 
@@ -20,7 +20,8 @@ pub(crate) enum KeptIn {
     /// A slot of its own.
     Slot,
     /// The cells of the sketch, which it shares with others. Nothing is returned to those, because
-    /// it might be another subject's: refunds, cancelled and expired reservations only age out.
+    /// it might be another subject's: refunds, cancelled and expired reservations only age out. Nor
+    /// is anything granted.
     Overflow {
         /// Time until one more reservation can be kept; `None` if it can be now.
         no_lease_for: Option<Duration>,
@@ -29,12 +30,11 @@ pub(crate) enum KeptIn {
 
 impl Subject {
     pub(crate) fn permits(&self, check: &Check<'_>, verb: Verb, now: Timestamp) -> bool {
-        self.no_lease_for(verb).is_none()
-            && self.account.permits(check.limit(), verb, check.cost(), now)
+        self.no_lease_for(verb).is_none() && self.account.permits(check, verb, now)
     }
 
     /// Applies `verb` once the whole batch is decided. `takes` is as in
-    /// [`Account::act`](headgate::Account::act).
+    /// [`Account::act`](headgate::Account::act). Returns what is granted beyond the cost.
     pub(crate) fn act(
         &mut self,
         overflow: &Overflow,
@@ -42,14 +42,15 @@ impl Subject {
         verb: Verb,
         now: Timestamp,
         takes: bool,
-    ) {
+    ) -> Option<Grant> {
         match self.kept_in {
             KeptIn::Slot => {
-                self.account.act(check, verb, now, takes);
+                let grant = self.account.act(check, verb, now, takes);
                 // Its usage from before it had a slot is deleted, too.
                 if verb == Verb::Reset && takes {
                     overflow.clear(self.fingerprint, check.limit(), now);
                 }
+                grant
             }
             KeptIn::Overflow { .. } => {
                 if verb != Verb::Peek {
@@ -58,6 +59,7 @@ impl Subject {
                 if takes {
                     self.act_in_overflow(overflow, check, verb, now);
                 }
+                None
             }
         }
     }
@@ -72,8 +74,8 @@ impl Subject {
         let Self { fingerprint, account, .. } = self;
         let limit = check.limit();
         match verb {
-            Verb::Peek | Verb::Refund => {}
-            Verb::Acquire | Verb::Reserve { .. } => {
+            Verb::Peek | Verb::Refund | Verb::GiveBack => {}
+            Verb::Acquire | Verb::Lease | Verb::Reserve { .. } => {
                 account.perform(limit, verb, check.cost(), now);
                 overflow.raise(*fingerprint, limit, &account.state, now);
             }

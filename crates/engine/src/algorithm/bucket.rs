@@ -123,8 +123,12 @@ impl State {
     /// The state with a debt of `debt` grains at `now`, of which `rate` return every microsecond.
     #[inline(never)] // It divides; keeping it out lets its callers be inlined.
     pub fn owing(debt: u128, rate: u32, now: Timestamp) -> Self {
-        if debt == 0 || rate == 0 {
+        if rate == 0 {
             return Self::default();
+        }
+        if debt == 0 {
+            // The rate stays known, for grants that are recorded later.
+            return Self { rate, ..Self::default() };
         }
         let (micros, fraction) = div_rem(debt, rate);
         Self { full_at: now.as_micros().saturating_add(micros), fraction, rate }
@@ -181,6 +185,11 @@ impl Meter for Bucket {
         if state.rate != self.rate {
             *state = self.owing(state.debt(now), now);
         }
+    }
+
+    fn record(&self, state: &mut State, cost: Cost, at: Timestamp) {
+        let rate = if state.rate == 0 { self.rate } else { state.rate };
+        *state = State::owing(state.debt(at) + self.grains(cost.get()), rate, at);
     }
 
     fn give_back(&self, state: &mut State, cost: Cost, _: TakenAt, now: Timestamp) {

@@ -76,6 +76,10 @@ impl Meter for Calendar {
         state.count_at(now) + cost.get() <= self.limit
     }
 
+    fn record(&self, state: &mut State, cost: Cost, at: Timestamp) {
+        *state = State { end: self.end(state, at), count: state.count_at(at) + cost.get() };
+    }
+
     fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         if now.as_micros() < state.end {
             let start = self.bounds(now).0;

@@ -31,7 +31,7 @@ impl FixedWindow {
         self.window
     }
 
-    fn end(&self, now: Timestamp) -> u64 {
+    pub(crate) fn end(&self, now: Timestamp) -> u64 {
         (now.as_micros() / self.window + 1) * self.window
     }
 }
@@ -77,6 +77,10 @@ impl Meter for FixedWindow {
 
     fn admits(&self, state: &State, cost: Cost, now: Timestamp) -> bool {
         state.count_at(now) + cost.get() <= u64::from(self.limit)
+    }
+
+    fn record(&self, state: &mut State, cost: Cost, at: Timestamp) {
+        *state = State { end: self.end(at), count: state.count_at(at) + cost.get() };
     }
 
     fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {

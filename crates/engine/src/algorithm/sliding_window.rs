@@ -145,6 +145,10 @@ impl Meter for SlidingWindow {
         self.total(state, now) + cost.get() <= u64::from(self.limit)
     }
 
+    fn record(&self, state: &mut State, cost: Cost, at: Timestamp) {
+        state.push(at.as_micros(), cost.get());
+    }
+
     fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         self.prune(state, now);
         match taken {

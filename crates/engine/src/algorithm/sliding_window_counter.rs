@@ -94,6 +94,11 @@ impl Meter for SlidingWindowCounter {
         self.fits(&self.at(state, now), cost, now)
     }
 
+    fn record(&self, state: &mut State, cost: Cost, at: Timestamp) {
+        let seen = self.at(state, at);
+        *state = State { current: seen.current + cost.get() as u32, ..seen };
+    }
+
     fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         let mut seen = self.at(state, now);
         let cost = cost.get().min(u64::from(u32::MAX)) as u32;

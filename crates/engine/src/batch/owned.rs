@@ -1,7 +1,7 @@
 //! A batch that owns its parts.
 
 use super::{Batch, Check};
-use crate::{CheckMode, Cost, FailMode, KeySpace, Limit, OwnedKey};
+use crate::{CheckMode, Cost, FailMode, KeySpace, Limit, OwnedKey, grant::Terms};
 
 /// A [`Batch`] that owns its parts, and so can outlive a request.
 #[derive(Clone, Debug)]
@@ -14,6 +14,7 @@ struct OwnedCheck {
     cost: Cost,
     fail_mode: FailMode,
     mode: CheckMode,
+    terms: Terms,
 }
 
 impl Batch<'_> {
@@ -25,6 +26,7 @@ impl Batch<'_> {
             cost: check.cost,
             fail_mode: check.fail_mode,
             mode: check.mode,
+            terms: check.terms,
         };
         OwnedBatch(self.0.iter().map(own).collect())
     }
@@ -45,6 +47,7 @@ impl OwnedBatch {
             cost: check.cost,
             fail_mode: check.fail_mode,
             mode: check.mode,
+            terms: check.terms,
         });
         Batch(checks.collect())
     }

@@ -25,6 +25,7 @@ fn answer(at: u64, wait: u64) -> Outcome {
         retry_after: Duration::from_secs(wait),
         at: Timestamp::from_micros(at),
         degraded: None,
+        grant: None,
     }
 }
 

@@ -38,6 +38,13 @@ impl Limit {
         with_meter!(self, |meter| with_state_mut(meter, state, |state| meter.adopt(state, now)));
     }
 
+    /// Takes `cost` at `at`, whether it fits or not: it was admitted before.
+    pub fn record(&self, state: &mut State, cost: Cost, at: Timestamp) {
+        with_meter!(self, |meter| {
+            with_state_mut(meter, state, |state| meter.record(state, cost, at));
+        });
+    }
+
     /// Returns up to `cost` units taken at `taken`.
     pub fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         with_meter!(self, |meter| {

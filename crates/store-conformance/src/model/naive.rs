@@ -2,7 +2,7 @@
 //! units that count for each check. It is slow and shares nothing with the engine's arithmetic, so
 //! that they do not share mistakes.
 
-use headgate::{Lease, LeaseId, Limit, Timestamp, Verb, limit::Parameters};
+use headgate::{Check, Extra, Grant, Lease, LeaseId, Limit, Timestamp, Verb, limit::Parameters};
 
 /// Units taken by one subject.
 #[derive(Default)]
@@ -15,21 +15,28 @@ pub(super) struct Naive {
     rate: u128,
     seen: u64,
     leases: Vec<(LeaseId, u64, u64, u64)>,
+    /// Granted units and the ends of their grants.
+    granted: Vec<(u64, u64)>,
 }
 
 impl Naive {
-    /// Applies `verb`; returns whether it was allowed and how many units are left.
+    /// Applies `verb`; returns whether it was allowed, how many units are left, and how many were
+    /// granted.
     pub(super) fn apply(
         &mut self,
         verb: Verb,
-        limit: &Limit,
-        cost: u64,
+        check: &Check<'_>,
         now: Timestamp,
-    ) -> (bool, u64) {
+    ) -> (bool, u64, u64) {
         let now = now.as_micros();
-        self.advance(now);
-        self.expire(limit, now);
-        let allowed = self.permits(verb, limit, cost, now);
+        let (limit, cost) = (check.limit(), check.cost().get());
+        self.advance(limit, now);
+        let until = check.grant_until().map(Timestamp::as_micros);
+        let allowed = match verb {
+            Verb::GiveBack => self.granted_until(until) >= cost,
+            _ => self.permits(verb, limit, cost, now),
+        };
+        let mut granted = 0;
         if verb != Verb::Peek {
             if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
                 limit.parameters()
@@ -40,10 +47,56 @@ impl Naive {
                 self.perform(verb, limit, cost, now);
             }
         }
-        (allowed, self.left(limit, now))
+        match (verb, check.extra(), until) {
+            (Verb::Lease, Some(extra), _) if allowed => granted = self.grant(limit, extra, now),
+            (Verb::GiveBack, _, Some(until)) if allowed => self.take_back(cost, until),
+            _ => {}
+        }
+        (allowed, self.left(limit, now), granted)
     }
 
-    fn advance(&mut self, now: u64) {
+    /// Moves on to `now`: granted units are taken in the last microsecond of their grant, and
+    /// reservations expire.
+    fn advance(&mut self, limit: &Limit, now: u64) {
+        self.granted.sort_by_key(|(_, until)| *until);
+        while let Some((units, until)) = self.granted.first().copied().filter(|it| it.1 <= now) {
+            self.granted.remove(0);
+            self.flow(until - 1);
+            self.expire(limit, until - 1);
+            self.take(limit, units, until - 1);
+        }
+        self.flow(now);
+        self.expire(limit, now);
+    }
+
+    fn grant(&mut self, limit: &Limit, extra: Extra, now: u64) -> u64 {
+        let step = (extra.hold().as_micros() as u64 / 2).max(1);
+        let until = ((now / step + 2) * step).min(window_end(limit, now));
+        let mut ends: Vec<u64> = self.granted.iter().map(|(_, until)| *until).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        if ends.len() >= Grant::MAX_ENDS && !ends.contains(&until) {
+            return 0;
+        }
+        let units = self.left(limit, now).min(extra.units());
+        self.granted.extend((units > 0).then_some((units, until)));
+        units
+    }
+
+    fn granted_until(&self, end: Option<u64>) -> u64 {
+        self.granted.iter().filter(|(_, until)| Some(*until) == end).map(|(units, _)| units).sum()
+    }
+
+    fn take_back(&mut self, mut cost: u64, end: u64) {
+        for (units, _) in self.granted.iter_mut().filter(|(_, until)| *until == end) {
+            let back = cost.min(*units);
+            *units -= back;
+            cost -= back;
+        }
+        self.granted.retain(|(units, _)| *units > 0);
+    }
+
+    fn flow(&mut self, now: u64) {
         let flown = u128::from(now - self.seen) * self.rate;
         (self.debt, self.seen) = (self.debt.saturating_sub(flown), now);
     }
@@ -59,19 +112,19 @@ impl Naive {
 
     fn permits(&self, verb: Verb, limit: &Limit, cost: u64, now: u64) -> bool {
         match verb {
-            Verb::Peek | Verb::Acquire => self.fits(limit, cost, now),
+            Verb::Peek | Verb::Acquire | Verb::Lease => self.fits(limit, cost, now),
             Verb::Reserve { .. } => {
                 self.leases.len() < Lease::MAX_PENDING && self.fits(limit, cost, now)
             }
             Verb::Commit(id) | Verb::Cancel(id) => self.leases.iter().any(|lease| lease.0 == id),
-            Verb::Refund | Verb::Reset => true,
+            Verb::Refund | Verb::GiveBack | Verb::Reset => true,
         }
     }
 
     fn perform(&mut self, verb: Verb, limit: &Limit, cost: u64, now: u64) {
         match verb {
-            Verb::Peek => {}
-            Verb::Acquire => self.take(limit, cost, now),
+            Verb::Peek | Verb::GiveBack => {}
+            Verb::Acquire | Verb::Lease => self.take(limit, cost, now),
             Verb::Reserve { id, lease } => {
                 self.take(limit, cost, now);
                 self.leases.push((id, cost, now, now + lease.as_micros() as u64));
@@ -156,7 +209,8 @@ impl Naive {
             }
             _ => most.saturating_sub(between(counted_from(limit, now), u64::MAX)),
         };
-        left as u64
+        let granted: u64 = self.granted.iter().map(|(units, _)| units).sum();
+        (left as u64).saturating_sub(granted)
     }
 }
 
@@ -166,6 +220,16 @@ fn counted_from(limit: &Limit, now: u64) -> u64 {
         Parameters::SlidingWindow(log) => (now + 1).saturating_sub(log.window()),
         Parameters::SlidingWindowCounter(counter) => window_start(limit, now) - counter.window(),
         _ => window_start(limit, now),
+    }
+}
+
+/// The end of the aligned window that `at` is in; none where there are no windows.
+fn window_end(limit: &Limit, at: u64) -> u64 {
+    match limit.parameters() {
+        Parameters::FixedWindow(fixed) => window_start(limit, at) + fixed.window(),
+        Parameters::SlidingWindowCounter(counter) => window_start(limit, at) + counter.window(),
+        Parameters::Calendar(calendar) => calendar.bounds(Timestamp::from_micros(at)).1,
+        _ => u64::MAX,
     }
 }
 

@@ -7,7 +7,7 @@ use headgate::{
 use proptest::prelude::*;
 
 use super::{Model, naive::Naive};
-use crate::scenario::Scenario;
+use crate::scenario::{Grants, Scenario};
 
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 
@@ -17,12 +17,13 @@ proptest! {
     #[test]
     fn every_answer_about_the_future_comes_true(scenario in Scenario::any()) {
         let names = names();
-        let mut model = Model::default();
+        let (mut model, mut grants) = (Model::default(), Grants::default());
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
-            let checks = scenario.checks(step, &KeySpace::EMPTY, &names);
+            let checks = scenario.checks(step, &KeySpace::EMPTY, &names, &grants);
             let outcomes = model.apply(step.verb, &checks, &vec![now; checks.len()]);
+            grants.learn(step, &outcomes);
             for (check, outcome) in checks.iter().zip(outcomes) {
                 let account = &model.accounts[&check.key().to_string()];
                 retry_after_is_the_earliest_time(account, check, &outcome)?;
@@ -35,25 +36,28 @@ proptest! {
     #[test]
     fn answers_are_those_of_the_naive_algorithms(scenario in Scenario::any()) {
         let names = names();
-        let mut model = Model::default();
+        let (mut model, mut grants) = (Model::default(), Grants::default());
         let mut naive: Vec<Naive> = names.iter().map(|_| Naive::default()).collect();
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
-            for check in scenario.checks(step, &KeySpace::EMPTY, &names) {
+            let mut outcomes = Vec::new();
+            for check in scenario.checks(step, &KeySpace::EMPTY, &names, &grants) {
                 // One by one: other tests cover batches.
                 let check = check.with_mode(CheckMode::Required);
                 let subject: usize = check.key().to_string().parse().unwrap();
-                let (limit, cost) = (check.limit(), check.cost().get());
-                let expected = naive[subject].apply(step.verb, limit, cost, now);
+                let expected = naive[subject].apply(step.verb, &check, now);
                 let outcome = model.apply(step.verb, std::slice::from_ref(&check), &[now])[0];
+                outcomes.push(outcome);
+                let granted = outcome.grant.map_or(0, |grant| grant.units);
                 prop_assert_eq!(
-                    (outcome.allowed, outcome.remaining),
+                    (outcome.allowed, outcome.remaining, granted),
                     expected,
                     "{:?} {:?} at {:?}",
                     step.verb, check, now
                 );
             }
+            grants.learn(step, &outcomes);
         }
     }
 
@@ -97,8 +101,7 @@ fn retry_after_is_the_earliest_time(
     check: &Check<'_>,
     outcome: &Outcome,
 ) -> Result<(), TestCaseError> {
-    let (limit, cost) = (check.limit(), check.cost());
-    let admits_at = |then| later(account, limit, then).permits(limit, Verb::Acquire, cost, then);
+    let admits_at = |then| later(account, check.limit(), then).permits(check, Verb::Acquire, then);
     let wait = outcome.retry_after.as_micros() as u64;
     if outcome.allowed {
         prop_assert_eq!(wait, 0);
@@ -122,7 +125,8 @@ fn remaining_is_what_is_left(
     outcome: &Outcome,
 ) -> Result<(), TestCaseError> {
     let admits = |units| match Cost::new(units) {
-        Ok(cost) => check.limit().admits(&account.state, cost, outcome.at),
+        Ok(cost) => Check::new(check.key(), check.limit(), cost)
+            .is_ok_and(|check| account.permits(&check, Verb::Acquire, outcome.at)),
         Err(_) => true,
     };
     prop_assert!(outcome.remaining <= outcome.limit);
@@ -137,7 +141,10 @@ fn reset_after_is_when_all_is_back(
     outcome: &Outcome,
 ) -> Result<(), TestCaseError> {
     let limit = check.limit();
-    let left_at = |then| limit.remaining(&later(account, limit, then).state, then);
+    let left_at = |then| {
+        let later = later(account, limit, then);
+        later.outcome(limit, Verb::Peek, check.cost(), then, true).remaining
+    };
     let wait = outcome.reset_after.as_micros() as u64;
     prop_assert_eq!(left_at(outcome.at.plus(wait)), limit.capacity());
     if wait > 0 {

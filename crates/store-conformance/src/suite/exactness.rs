@@ -9,7 +9,11 @@ use proptest::{
     test_runner::{Config, TestCaseError, TestCaseResult, TestRunner},
 };
 
-use crate::{Fixture, Model, fixture::next_scenario, scenario::Scenario};
+use crate::{
+    Fixture, Model,
+    fixture::next_scenario,
+    scenario::{Grants, Scenario},
+};
 
 /// Start time of stores whose clock can be set: 2026-03-08, a day before New York's clocks change.
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
@@ -44,11 +48,12 @@ async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> Tes
     let space = KeySpace::new(&prefix, "");
     let names: Vec<String> = (0..scenario.subjects.len()).map(|i| i.to_string()).collect();
     let mut model = Model::default();
+    let mut grants = Grants::default();
     let mut now = START;
     for (i, step) in scenario.steps.iter().enumerate() {
         now = now.plus(step.pause);
         fixture.set_time(now);
-        let checks = scenario.checks(step, &space, &names);
+        let checks = scenario.checks(step, &space, &names, &grants);
         let batch = Batch::new(checks.iter().copied()).map_err(failure)?;
         let answered = fixture.store().apply(step.verb, &batch).await;
         if !checks.iter().all(|check| fixture.claims(check.limit())) {
@@ -62,6 +67,7 @@ async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> Tes
         if settable && times.iter().any(|at| *at != now) {
             return Err(TestCaseError::fail(format!("step {i}: at {times:?}, not {now}")));
         }
+        grants.learn(step, &answered);
         let expected = model.apply(step.verb, &checks, &times);
         if expected[..] != answered[..] {
             let message = format!("step {i} {step:?}:\n model {expected:?}\n store {answered:?}");

@@ -8,11 +8,12 @@
 //! | sliding window | `log`: 8 bytes of time and 4 of units for each entry, big-endian, oldest first |
 //!
 //! Every state also has `at`, the time of the last change, and `leases` while reservations are
-//! pending: id, cost, start and end of each, 8 bytes each. Times are microseconds since 1970.
+//! pending: id, cost, start and end of each, 8 bytes each. `grants` has the units and the end of each
+//! grant, 8 bytes each. Times are microseconds since 1970.
 
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use headgate::{
-    Account, Cost, Lease, LeaseId, State, Timestamp,
+    Account, Cost, Grant, Lease, LeaseId, State, Timestamp,
     algorithm::{bucket, fixed_window, sliding_window, sliding_window_counter},
 };
 
@@ -21,9 +22,11 @@ use super::{Attributes, MAX_SECONDS, number, read_number};
 const AT: &str = "at";
 const LOG: &str = "log";
 const LEASES: &str = "leases";
+const GRANTS: &str = "grants";
 
 const ENTRY_BYTES: usize = 12;
 const LEASE_BYTES: usize = 32;
+const GRANT_BYTES: usize = 16;
 
 pub(super) fn encode(account: &Account, at: Timestamp) -> Attributes {
     let mut attributes = Attributes::from([(AT.to_owned(), number(at.as_micros()))]);
@@ -61,6 +64,10 @@ pub(super) fn encode(account: &Account, at: Timestamp) -> Attributes {
         };
         put(LEASES, binary(account.leases.iter().flat_map(lease).flat_map(u64::to_be_bytes)));
     }
+    if !account.grants.is_empty() {
+        let grant = |grant: &Grant| [grant.units, grant.until.as_micros()];
+        put(GRANTS, binary(account.grants.iter().flat_map(grant).flat_map(u64::to_be_bytes)));
+    }
     attributes
 }
 
@@ -82,7 +89,8 @@ pub(super) fn decode(attributes: &Attributes) -> Option<(Account, Timestamp)> {
     } else {
         State::Log(read_log(attributes, at)?)
     };
-    Some((Account { state, leases: read_leases(attributes)? }, at))
+    let (leases, grants) = (read_leases(attributes)?, read_grants(attributes)?);
+    Some((Account { state, leases, grants }, at))
 }
 
 fn read_bucket(attributes: &Attributes) -> Option<bucket::State> {
@@ -126,6 +134,22 @@ fn read_leases(attributes: &Attributes) -> Option<Vec<Lease>> {
     };
     let is_valid = rest.is_empty() && leases.len() <= Lease::MAX_PENDING;
     some_if(is_valid, leases.iter().map(lease).collect::<Option<_>>()?)
+}
+
+fn read_grants(attributes: &Attributes) -> Option<Vec<Grant>> {
+    if !attributes.contains_key(GRANTS) {
+        return Some(Vec::new());
+    }
+    let (grants, rest) = read_binary(attributes, GRANTS)?.as_chunks::<GRANT_BYTES>();
+    let grant = |bytes: &[u8; GRANT_BYTES]| {
+        let (words, _) = bytes.as_chunks::<8>();
+        let [units, until] = *words else { return None };
+        let [units, until] = [units, until].map(u64::from_be_bytes);
+        Some(Grant { units: Cost::new(units).ok()?.get(), until: time(until)? })
+    };
+    let grants: Vec<Grant> = grants.iter().map(grant).collect::<Option<_>>()?;
+    let is_sorted = grants.is_sorted_by(|a, b| a.until < b.until);
+    some_if(rest.is_empty() && is_sorted && grants.len() <= Grant::MAX_ENDS, grants)
 }
 
 fn read_time(attributes: &Attributes, name: &str) -> Option<Timestamp> {
