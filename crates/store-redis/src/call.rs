@@ -28,7 +28,7 @@ pub(crate) enum ScriptKind {
 #[derive(Debug)]
 pub struct Call<'a> {
     verb: &'static str,
-    /// Lease id; for an undo, the times of the acquisitions.
+    /// Lease id, or a text for each check.
     subject: String,
     /// Length of the lease, and the mode of each check.
     terms: String,
@@ -49,24 +49,25 @@ impl<'a> Call<'a> {
     /// A call that applies `verb` to `checks`. `now` need not be exact: it only selects the
     /// calendar periods that are sent.
     pub fn new(verb: Verb, checks: &'a [Check<'a>], now: Timestamp) -> Self {
-        let (verb, id, lease) = match verb {
-            Verb::Peek => ("peek", None, None),
-            Verb::Acquire => ("acquire", None, None),
-            Verb::Reserve { id, lease } => ("reserve", Some(id), Some(lease)),
-            Verb::Commit(id) => ("commit", Some(id), None),
-            Verb::Cancel(id) => ("cancel", Some(id), None),
-            Verb::Refund => ("refund", None, None),
-            Verb::Reset => ("reset", None, None),
+        let (verb, subject, lease) = match verb {
+            Verb::Peek => ("peek", String::new(), None),
+            Verb::Acquire => ("acquire", String::new(), None),
+            Verb::Lease => ("lease", join(checks.iter().map(extra)), None),
+            Verb::GiveBack => ("give_back", join(checks.iter().map(grant_end)), None),
+            Verb::Reserve { id, lease } => ("reserve", id.to_string(), Some(lease)),
+            Verb::Commit(id) => ("commit", id.to_string(), None),
+            Verb::Cancel(id) => ("cancel", id.to_string(), None),
+            Verb::Refund => ("refund", String::new(), None),
+            Verb::Reset => ("reset", String::new(), None),
         };
-        let subject = id.map_or_else(String::new, |id| id.to_string());
         let lease = lease.map_or_else(String::new, |lease| lease.as_micros().to_string());
         Self { verb, subject, terms: lease + &modes(checks), checks, now }
     }
 
     /// A call that returns what `checks` acquired at the times `taken`.
     pub(crate) fn undo(checks: &'a [Check<'a>], taken: &[Timestamp], now: Timestamp) -> Self {
-        let taken: Vec<String> = taken.iter().map(|at| at.as_micros().to_string()).collect();
-        Self { verb: "undo", subject: taken.join(","), terms: String::new(), checks, now }
+        let subject = join(taken.iter().map(|at| at.as_micros().to_string()));
+        Self { verb: "undo", subject, terms: String::new(), checks, now }
     }
 
     /// `KEYS` of the script.
@@ -133,6 +134,23 @@ impl ScriptKind {
             Self::ExistingKeys => Script::for_existing_keys(),
         }
     }
+}
+
+fn join(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join(",")
+}
+
+/// Units to grant, and how long at most.
+fn extra(check: &Check<'_>) -> String {
+    check.extra().map_or_else(
+        || "0:0".to_owned(),
+        |extra| format!("{}:{}", extra.units(), extra.hold().as_micros()),
+    )
+}
+
+/// The end of the grant from which units return; 0 is the end of none.
+fn grant_end(check: &Check<'_>) -> String {
+    check.grant_until().map_or(0, Timestamp::as_micros).to_string()
 }
 
 /// A letter for each check after a semicolon; empty in the usual case that all are required.

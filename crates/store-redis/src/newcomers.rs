@@ -66,7 +66,7 @@ impl NewcomerBound {
     /// Positions of the checks that may not add a key. Those that may are recorded as recent.
     fn over_the_rate(&self, verb: Verb, batch: &Batch<'_>) -> Vec<usize> {
         let steady = self.clock.steady();
-        let adds = matches!(verb, Verb::Acquire | Verb::Reserve { .. });
+        let adds = matches!(verb, Verb::Acquire | Verb::Lease | Verb::Reserve { .. });
         let is_over = |check: &Check<'_>| {
             let subject = self.recent.hash(check.key());
             if check.mode().is_read_only() || self.recent.contains(subject, steady, ttl(check)) {

@@ -66,6 +66,9 @@ impl RedisStore {
         if multi_slot.is_in_one_slot() {
             return self.runner.apply(verb, batch.checks()).await;
         }
+        // Nothing is granted over several slots: what one of them grants would have to be taken back if
+        // another one denies.
+        let verb = if verb == Verb::Lease { Verb::Acquire } else { verb };
         match verb {
             Verb::Acquire if batch.checks().iter().any(|check| check.mode().can_be_blocked()) => {
                 self.acquire_detached(batch).await

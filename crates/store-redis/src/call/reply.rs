@@ -1,7 +1,7 @@
 //! Decoding of the reply of a script.
 
 use headgate::{
-    Account, Check, Cost, Lease, LeaseId, Limit, Outcome, Outcomes, State, Timestamp, Verb,
+    Account, Check, Cost, Grant, Lease, LeaseId, Limit, Outcome, Outcomes, State, Timestamp, Verb,
     algorithm::{
         Bucket, SlidingWindow, bucket, fixed_window,
         sliding_window::{self, Entry},
@@ -23,6 +23,9 @@ struct KeyReply<'v> {
     allowed: bool,
     now: Timestamp,
     leases: Vec<Lease>,
+    grants: Vec<Grant>,
+    /// Units granted by this call.
+    grant: Option<Grant>,
     numbers: &'v [Value],
 }
 
@@ -40,12 +43,15 @@ pub(crate) fn outcomes(
     checks
         .iter()
         .zip(parts)
-        .map(|(check, part)| outcome(verb, check, &KeyReply::read(part)?))
+        .map(|(check, part)| {
+            let part = KeyReply::read(verb, part)?;
+            Ok(outcome(verb, check, &part)?.with_grant(part.grant))
+        })
         .collect()
 }
 
 /// Decodes the reply of `fast_path.lua`: the time, then the first number of each check, the second
-/// of each and, if there are counters, the third of each. No state has leases then.
+/// of each and, if there are counters, the third of each. Nothing is pending then.
 fn fast_path_outcomes(checks: &[Check<'_>], packed: &[u8]) -> Result<Outcomes, MalformedReply> {
     let ([now, numbers @ ..], []) = packed.as_chunks::<8>() else {
         return Err(MalformedReply);
@@ -111,26 +117,42 @@ fn outcome(verb: Verb, check: &Check<'_>, part: &KeyReply<'_>) -> Result<Outcome
         Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => part.bucket(bucket)?,
         Parameters::FixedWindow(_) | Parameters::Calendar(_) => part.window()?,
         Parameters::SlidingWindowCounter(_) => part.counter()?,
-        Parameters::SlidingWindow(log) if part.leases.is_empty() => {
+        Parameters::SlidingWindow(log) if part.is_log_summary() => {
             return part.log_summary(limit, *log);
         }
         Parameters::SlidingWindow(_) => part.log()?,
     };
-    let account = Account { state, leases: part.leases.clone() };
+    let (leases, grants) = (part.leases.clone(), part.grants.clone());
+    let account = Account { state, leases, grants };
     Ok(account.outcome(limit, verb, cost, part.now, part.allowed))
 }
 
 impl<'v> KeyReply<'v> {
-    fn read(value: &'v Value) -> Result<Self, MalformedReply> {
+    fn read(verb: Verb, value: &'v Value) -> Result<Self, MalformedReply> {
         let Value::Array(values) = value else {
             return Err(MalformedReply);
         };
-        let [Value::Int(allowed), now, Value::BulkString(leases), numbers @ ..] = &values[..]
+        let [Value::Int(allowed), now, Value::BulkString(pending), numbers @ ..] = &values[..]
         else {
             return Err(MalformedReply);
         };
+        let (grant, numbers) = match (verb, numbers) {
+            (Verb::Lease, [units, until, numbers @ ..]) => {
+                let until = Timestamp::from_micros(number(until)?);
+                (Some(Grant { units: number(units)?, until }), numbers)
+            }
+            (Verb::Lease, _) => return Err(MalformedReply),
+            _ => (None, numbers),
+        };
+        let grant = grant.filter(|grant| grant.units > 0);
+        let (leases, grants) = read_pending(pending)?;
         let now = Timestamp::from_micros(number(now)?);
-        Ok(Self { allowed: *allowed == 1, now, leases: read_leases(leases)?, numbers })
+        Ok(Self { allowed: *allowed == 1, now, leases, grants, grant, numbers })
+    }
+
+    /// Returns `true` if the reply has no entries of the log, which may be long.
+    fn is_log_summary(&self) -> bool {
+        self.leases.is_empty() && (self.allowed || self.grants.is_empty())
     }
 
     fn number(&self, i: usize) -> Result<u64, MalformedReply> {
@@ -174,14 +196,17 @@ impl<'v> KeyReply<'v> {
         Ok(State::Log(log))
     }
 
-    /// Without leases, the first three numbers are enough: a log may be long.
+    /// The first three numbers are enough.
     fn log_summary(&self, limit: &Limit, log: SlidingWindow) -> Result<Outcome, MalformedReply> {
         let leaves = |at: u64| match at {
             0 => Duration::ZERO,
             at => Duration::from_micros((at + log.window()).saturating_sub(self.now.as_micros())),
         };
-        let remaining = limit.capacity().saturating_sub(self.number(0)?);
-        let reset_after = leaves(self.number(1)?);
+        let granted: u64 = self.grants.iter().map(|grant| grant.units).sum();
+        let remaining = limit.capacity().saturating_sub(self.number(0)? + granted);
+        // Granted units are recorded in the last microsecond of their grant.
+        let last_grant = self.grants.last().map(|grant| grant.until.as_micros() - 1);
+        let reset_after = leaves(last_grant.unwrap_or(self.number(1)?));
         if self.allowed {
             return Ok(Outcome::admission(limit.capacity(), remaining, reset_after, self.now));
         }
@@ -216,13 +241,22 @@ fn bucket_state(
     Ok(State::Bucket(bucket::State::owing(debt, rate, since)))
 }
 
-/// Parses `id:cost:taken:expires`, separated by semicolons.
-fn read_leases(text: &[u8]) -> Result<Vec<Lease>, MalformedReply> {
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
+/// Parses `id:cost:taken:expires` of leases and `+units:until` of grants, separated by semicolons.
+fn read_pending(text: &[u8]) -> Result<(Vec<Lease>, Vec<Grant>), MalformedReply> {
+    let (mut leases, mut grants) = (Vec::new(), Vec::new());
     let text = str::from_utf8(text).map_err(|_| MalformedReply)?;
-    text.split(';').map(|lease| read_lease(lease).ok_or(MalformedReply)).collect()
+    for item in text.split_terminator(';') {
+        match item.strip_prefix('+') {
+            Some(grant) => grants.push(read_grant(grant).ok_or(MalformedReply)?),
+            None => leases.push(read_lease(item).ok_or(MalformedReply)?),
+        }
+    }
+    Ok((leases, grants))
+}
+
+fn read_grant(text: &str) -> Option<Grant> {
+    let (units, until) = text.split_once(':')?;
+    Some(Grant { units: units.parse().ok()?, until: Timestamp::from_micros(until.parse().ok()?) })
 }
 
 fn read_lease(text: &str) -> Option<Lease> {

@@ -2,6 +2,7 @@
 --   count   units taken in the period
 --   start   first microsecond of the period
 --   finish  first microsecond after the period
+--   leases  leases and grants, if there are any
 -- args: limit; text: first microseconds of consecutive periods around now, comma-separated
 
 local calendar = {}
@@ -19,10 +20,11 @@ local function period(bounds, now)
 end
 
 function calendar.load(key, args, clock)
-  local s = { key = key, now = clock, leases = {}, count = 0, limit = args.limit }
+  local s = { key = key, now = clock, count = 0, limit = args.limit }
   local h = redis.call('HMGET', key, 'count', 'start', 'finish', 'leases')
   s.now = math.max(clock, tonumber(h[2] or 0))
-  if h[4] then s.leases, s.had_leases = read_leases(h[4]), true end
+  read_pending(s, h[4])
+  s.had_pending = h[4]
   if h[1] and s.now < tonumber(h[3]) then
     s.count, s.start, s.finish = tonumber(h[1]), tonumber(h[2]), tonumber(h[3])
   else
@@ -32,13 +34,14 @@ function calendar.load(key, args, clock)
   return s
 end
 
-calendar.fits, calendar.take, calendar.give = fixed_window.fits, fixed_window.take, fixed_window.give
+calendar.fits, calendar.left, calendar.give = fixed_window.fits, fixed_window.left, fixed_window.give
+calendar.take, calendar.record = fixed_window.take, fixed_window.record
 
 function calendar.save(s)
   redis.call('HSET', s.key, 'count', s.count, 'start', s.start, 'finish', s.finish)
-  if #s.leases > 0 then
-    redis.call('HSET', s.key, 'leases', write_leases(s.leases))
-  elseif s.had_leases then
+  if has_pending(s) then
+    redis.call('HSET', s.key, 'leases', write_pending(s))
+  elseif s.had_pending then
     redis.call('HDEL', s.key, 'leases')
   end
   expire(s, s.finish - s.now)

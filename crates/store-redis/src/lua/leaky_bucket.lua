@@ -13,12 +13,11 @@ function leaky_bucket.load(key, args, clock)
   local h = redis.call('HMGET', key, 'level', 'last_leak', 'leak')
   local _, _, burst = terms(args.text)
   h[1] = h[1] and burst - assert(tonumber(h[1]), 'level is not a number')
-  local s, since = load_bucket(key, args, clock, h)
-  if since then refill(s, s.now - since, s.flow) end
-  return s
+  return (load_bucket(key, args, clock, h))
 end
 
-leaky_bucket.fits, leaky_bucket.take = token_bucket.fits, token_bucket.take
+leaky_bucket.advance, leaky_bucket.fits, leaky_bucket.left = token_bucket.advance, token_bucket.fits, token_bucket.left
+leaky_bucket.take, leaky_bucket.record = token_bucket.take, token_bucket.record
 leaky_bucket.give, leaky_bucket.reply = token_bucket.give, token_bucket.reply
 
 function leaky_bucket.save(s)

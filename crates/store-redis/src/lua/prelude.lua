@@ -1,9 +1,12 @@
 -- Shared by all algorithms. Numbers are doubles: whole, and exact up to 2^53.
 --
 -- An algorithm is a table of functions on a state `s`:
---   load(key, args, clock)  returns the current state; s.now is never before its last change
+--   load(key, args, clock)  returns the stored state; s.now is never before its last change
+--   advance(s, to)          moves the state on to this time; nil if load has moved it on to s.now
 --   fits(s, cost)           whether cost can be taken
+--   left(s)                 the largest cost that can be taken
 --   take(s, cost)           takes cost
+--   record(s, cost, at)     takes cost as of `at`, an earlier time, whether it fits or not
 --   give(s, cost, taken)    returns cost; `taken` is the time when it was taken, or nil
 --   save(s)                 writes state and leases, with a TTL
 --   reply(s, cost, fits)    numbers from which the engine computes its outcome
@@ -32,28 +35,41 @@ local function muldiv(a, b, m)
   return q, r
 end
 
--- Leases as text: id:cost:taken:expires, separated by semicolons.
-local function read_leases(text)
-  local leases = {}
-  if text then
-    for id, cost, taken, expires in string.gmatch(text, '(%x+):(%d+):(%d+):(%d+)') do
-      leases[#leases + 1] = { id = id, cost = tonumber(cost), taken = tonumber(taken), expires = tonumber(expires) }
-    end
+-- Reads pending leases and grants into s.leases and s.grants. As text, separated by semicolons:
+-- id:cost:taken:expires of a lease, +units:ends of a grant, in the order of their ends.
+local function read_pending(s, text)
+  s.leases, s.grants, s.granted = {}, {}, 0
+  if not text then return end
+  for id, cost, taken, expires in string.gmatch(text, '(%x+):(%d+):(%d+):(%d+)') do
+    s.leases[#s.leases + 1] = { id = id, cost = tonumber(cost), taken = tonumber(taken), expires = tonumber(expires) }
   end
-  return leases
+  for count, ends in string.gmatch(text, '%+(%d+):(%d+)') do
+    s.grants[#s.grants + 1] = { units = tonumber(count), ends = tonumber(ends) }
+    s.granted = s.granted + tonumber(count)
+  end
 end
 
-local function write_leases(leases)
+local function has_pending(s)
+  return #s.leases > 0 or #s.grants > 0
+end
+
+local function write_pending(s)
   local texts = {}
-  for i, l in ipairs(leases) do
+  for i, l in ipairs(s.leases) do
     texts[i] = string.format('%s:%.0f:%.0f:%.0f', l.id, l.cost, l.taken, l.expires)
+  end
+  for _, g in ipairs(s.grants) do
+    texts[#texts + 1] = string.format('+%.0f:%.0f', g.units, g.ends)
   end
   return table.concat(texts, ';')
 end
 
--- Sets the TTL of the key to `micros` after s.now, or to the end of its last lease, plus one
--- second. Redis counts from its clock, which may have been set back behind s.now.
+-- Sets the TTL of the key to `micros` after s.now or, if there are grants, after the last of them
+-- ends; or to the end of its last lease; plus one second. Redis counts from its clock, which may
+-- have been set back behind s.now.
 local function expire(s, micros)
+  local last = s.grants[#s.grants]
+  if last then micros = micros + last.ends - s.now end
   for _, l in ipairs(s.leases) do
     micros = math.max(micros, l.expires - s.now)
   end
@@ -62,14 +78,14 @@ local function expire(s, micros)
   redis.call('PEXPIRE', s.key, math.ceil(math.min(micros, 140737488355328) / 1000) + 1000)
 end
 
--- The window and its leases in one field, so that one comparison shows that the window is unchanged
--- and has no leases.
+-- The window and what is pending in one field, so that one comparison shows that the window is
+-- unchanged and nothing is pending.
 local function write_window(s)
   local window = string.format('%.0f', s.window)
-  if #s.leases == 0 then return window end
-  return window .. ';' .. write_leases(s.leases)
+  if not has_pending(s) then return window end
+  return window .. ';' .. write_pending(s)
 end
 
-local function read_window(text)
-  return read_leases(text and string.match(text, ';(.*)$'))
+local function read_window(s, text)
+  read_pending(s, text and string.match(text, ';(.*)$'))
 end

@@ -4,7 +4,7 @@
 --           come first, so that the last member of a microsecond has the largest n
 -- Two more members sort before these, at scores that are not times:
 --   '#'     its score is the sum of all units
---   '?...'  at score -1: the leases
+--   '?...'  at score -1: the leases and grants
 -- args: limit, window (us)
 
 local sliding_window = {}
@@ -17,7 +17,7 @@ local function units(member)
 end
 
 function sliding_window.load(key, args, clock)
-  local s = { key = key, now = clock, leases = {}, total = 0, limit = args.limit, window = args.window }
+  local s = { key = key, now = clock, leases = {}, grants = {}, granted = 0, total = 0, limit = args.limit, window = args.window }
   local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   if not newest[1] then return s end
 
@@ -28,8 +28,8 @@ function sliding_window.load(key, args, clock)
     if head[i] == '#' then
       s.total = tonumber(head[i + 1])
     else
-      s.lease_member = head[i]
-      s.leases = read_leases(head[i])
+      s.pending_member = head[i]
+      read_pending(s, head[i])
     end
   end
   local gone = redis.call('ZRANGEBYSCORE', key, FIRST_TIME, s.cutoff)
@@ -46,14 +46,28 @@ function sliding_window.fits(s, cost)
   return s.total + cost <= s.limit
 end
 
-function sliding_window.take(s, cost)
+function sliding_window.left(s)
+  return math.max(0, s.limit - s.total)
+end
+
+-- No member is later than `at`.
+local function add(s, cost, at)
   local n = 0
-  if s.newest_at == s.now then
+  if s.newest_at == at then
     n = tonumber(string.match(s.newest_member, '^%d+'), 10) + 1
   end
   s.total = s.total + cost
-  s.newest_at, s.newest_member = s.now, string.format('%07d:%.0f:%.0f', n, cost, s.now)
-  redis.call('ZADD', s.key, s.now, s.newest_member)
+  s.newest_at, s.newest_member = at, string.format('%07d:%.0f:%.0f', n, cost, at)
+  redis.call('ZADD', s.key, at, s.newest_member)
+end
+
+function sliding_window.take(s, cost)
+  add(s, cost, s.now)
+end
+
+function sliding_window.record(s, cost, at)
+  s.must_save = true
+  if at > s.now - s.window then add(s, cost, at) end
 end
 
 -- Removes `cost` units from the members in the range, oldest first.
@@ -91,15 +105,15 @@ function sliding_window.save(s)
   if s.gone then
     redis.call('ZREMRANGEBYSCORE', s.key, FIRST_TIME, s.cutoff)
   end
-  if s.lease_member then
-    redis.call('ZREM', s.key, s.lease_member)
+  if s.pending_member then
+    redis.call('ZREM', s.key, s.pending_member)
   end
-  if s.total == 0 and #s.leases == 0 then
+  if s.total == 0 and not has_pending(s) then
     redis.call('DEL', s.key)
     return
   end
-  if #s.leases > 0 then
-    redis.call('ZADD', s.key, s.total, '#', -1, '?' .. write_leases(s.leases))
+  if has_pending(s) then
+    redis.call('ZADD', s.key, s.total, '#', -1, '?' .. write_pending(s))
   else
     redis.call('ZADD', s.key, s.total, '#')
   end
@@ -107,11 +121,11 @@ function sliding_window.save(s)
 end
 
 -- The total, the time of the newest entry, and that of the entry that makes room for `cost` when it
--- expires. With leases, the engine needs every entry.
+-- expires. With leases, and if a check is denied because of grants, the engine needs every entry.
 function sliding_window.reply(s, cost, fits)
   local answer = { s.total, s.total > 0 and s.newest_at or 0, 0 }
   local in_the_way = s.total + cost - s.limit
-  local every = #s.leases > 0
+  local every = #s.leases > 0 or #s.grants > 0 and not fits
   if (fits or in_the_way <= 0) and not every then return answer end
 
   local from = s.cutoff and '(' .. s.cutoff or FIRST_TIME

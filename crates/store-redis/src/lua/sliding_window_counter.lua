@@ -2,7 +2,7 @@
 --   start     first microsecond of the window, a multiple of its length
 --   current   units taken in the window
 --   previous  units taken in the previous window
---   window    length in microseconds; then ;leases, if there are any
+--   window    length in microseconds; then ;pending, if there are leases or grants
 -- args: limit, window (us); text: the window
 
 local sliding_window_counter = {}
@@ -10,14 +10,15 @@ meters[5] = sliding_window_counter
 
 function sliding_window_counter.load(key, args, clock)
   local s = {
-    key = key, now = clock, leases = {}, previous = 0, current = 0,
+    key = key, now = clock, previous = 0, current = 0,
     limit = args.limit, window = args.window,
   }
   local h = redis.call('HMGET', key, 'start', 'previous', 'current', 'window')
   local start = tonumber(h[1] or 0)
   s.now = math.max(clock, start)
-  s.leases = read_window(h[4])
+  read_window(s, h[4])
   s.start = s.now - math.fmod(s.now, s.window)
+  s.finish = s.start + s.window
   if h[1] and s.start == start then
     s.previous, s.current = tonumber(h[2]), tonumber(h[3])
   elseif h[1] and s.start == start + s.window then
@@ -29,12 +30,26 @@ end
 function sliding_window_counter.fits(s, cost)
   local room = s.limit - s.current - cost
   if room < 0 then return false end
-  local counted, rest = muldiv(s.start + s.window - s.now, s.previous, s.window)
+  local counted, rest = muldiv(s.finish - s.now, s.previous, s.window)
   return counted < room or (counted == room and rest == 0)
+end
+
+function sliding_window_counter.left(s)
+  local counted, rest = muldiv(s.finish - s.now, s.previous, s.window)
+  if rest > 0 then counted = counted + 1 end
+  return math.max(0, s.limit - s.current - counted)
 end
 
 function sliding_window_counter.take(s, cost)
   s.current = s.current + cost
+end
+
+function sliding_window_counter.record(s, cost, at)
+  if at >= s.start then
+    s.current = s.current + cost
+  elseif at >= s.start - s.window then
+    s.previous = s.previous + cost
+  end
 end
 
 function sliding_window_counter.give(s, cost, taken)

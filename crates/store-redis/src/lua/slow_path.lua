@@ -1,8 +1,10 @@
 -- Slow path: applies one verb to several keys, all or nothing.
 -- KEYS     the keys
--- ARGV[1]  verb: peek, acquire, reserve, commit, cancel, refund, reset; or undo, which returns the
---          units that an acquire took from each key
--- ARGV[2]  lease id; for undo, the times of the acquisitions, comma-separated
+-- ARGV[1]  verb: peek, acquire, lease, give_back, reserve, commit, cancel, refund, reset; or undo,
+--          which returns the units that an acquire took from each key
+-- ARGV[2]  lease id; or a number for each key, comma-separated: for lease, the units to grant and,
+--          after a colon, the longest time in microseconds; for give_back, the ends of the grants;
+--          for undo, the times of the acquisitions
 -- ARGV[3]  length of the lease in microseconds; then, unless all checks have the mode s, ';' and a
 --          letter for each key (a, o and g never deny the others):
 --          s  takes with the others or not at all
@@ -15,10 +17,11 @@
 --          the cost, then the limit and the window or, for buckets, the microseconds per token (0
 --          if not a whole number) and the burst; and a zero-terminated text that the file of the
 --          algorithm describes
--- Returns for each key: 1 or 0 (allowed on its own), the time of the decision, the leases, and the
--- numbers of the algorithm. Returns only the time if it is in none of the listed calendar periods.
+-- Returns for each key: 1 or 0 (allowed on its own), the time of the decision, the leases and
+-- grants, for lease the units granted and the end of the grant, and the numbers of the algorithm.
+-- Returns only the time if it is in none of the listed calendar periods.
 
-local MAX_PENDING = 128
+local MAX_PENDING, MAX_ENDS = 128, 4
 local verb, id = ARGV[1], ARGV[2]
 local lease, stakes = string.match(ARGV[3], '^(%d*);?(%a*)$')
 local time = redis.call('TIME')
@@ -30,11 +33,18 @@ local function find_lease(s)
   end
 end
 
--- Returns the units of expired leases.
-local function settle(meter, s)
+-- Position of the grants with this end.
+local function find_grant(s, ends)
+  for i, g in ipairs(s.grants) do
+    if g.ends == ends then return i end
+  end
+end
+
+-- Returns the units of leases that have expired at this time.
+local function expire_leases(meter, s, at)
   for i = #s.leases, 1, -1 do
     local l = s.leases[i]
-    if l.expires <= s.now then
+    if l.expires <= at then
       table.remove(s.leases, i)
       meter.give(s, l.cost, l.taken)
       s.settled = true
@@ -42,11 +52,52 @@ local function settle(meter, s)
   end
 end
 
+-- Moves the state on to s.now: in the last microsecond of a grant its units are taken, and when a
+-- lease expires its units return.
+local function settle(meter, s)
+  while s.grants[1] and s.grants[1].ends <= s.now do
+    local g = table.remove(s.grants, 1)
+    local last = g.ends - 1
+    if meter.advance then meter.advance(s, last) end
+    expire_leases(meter, s, last)
+    meter.record(s, g.units, last)
+    s.granted = s.granted - g.units
+    s.settled = true
+  end
+  if meter.advance then meter.advance(s, s.now) end
+  expire_leases(meter, s, s.now)
+end
+
 local function permits(meter, s, cost)
-  if verb == 'acquire' or verb == 'peek' then return meter.fits(s, cost) end
-  if verb == 'reserve' then return #s.leases < MAX_PENDING and meter.fits(s, cost) end
+  if verb == 'acquire' or verb == 'peek' or verb == 'lease' then return meter.fits(s, cost + s.granted) end
+  if verb == 'reserve' then return #s.leases < MAX_PENDING and meter.fits(s, cost + s.granted) end
   if verb == 'commit' or verb == 'cancel' then return find_lease(s) ~= nil end
+  if verb == 'give_back' then
+    local i = find_grant(s, s.term)
+    return i and s.grants[i].units >= cost or false
+  end
   return true
+end
+
+-- Grants as much as is available, up to s.term units, for at most s.hold microseconds.
+local function grant(meter, s)
+  local count = math.min(s.term, meter.left(s) - s.granted)
+  if count <= 0 then return end
+  -- All instances use the same few ends.
+  local step = math.max(1, math.floor(s.hold / 2))
+  local ends = s.now - math.fmod(s.now, step) + 2 * step
+  if s.finish then ends = math.min(ends, s.finish) end
+  local i = find_grant(s, ends)
+  if i then
+    s.grants[i].units = s.grants[i].units + count
+  elseif #s.grants >= MAX_ENDS then
+    return
+  else
+    table.insert(s.grants, { units = count, ends = ends })
+    table.sort(s.grants, function(a, b) return a.ends < b.ends end)
+  end
+  s.granted = s.granted + count
+  s.grant = { count, ends }
 end
 
 -- Whether the check takes units, given whether all binding checks are permitted.
@@ -59,6 +110,14 @@ end
 local function perform(meter, s, cost)
   if verb == 'acquire' then
     meter.take(s, cost)
+  elseif verb == 'lease' then
+    meter.take(s, cost)
+    grant(meter, s)
+  elseif verb == 'give_back' then
+    local i = find_grant(s, s.term)
+    local g = s.grants[i]
+    g.units, s.granted = g.units - cost, s.granted - cost
+    if g.units == 0 then table.remove(s.grants, i) end
   elseif verb == 'reserve' then
     meter.take(s, cost)
     s.leases[#s.leases + 1] = { id = id, cost = cost, taken = s.now, expires = s.now + tonumber(lease) }
@@ -70,7 +129,7 @@ local function perform(meter, s, cost)
   elseif verb == 'refund' then
     meter.give(s, cost)
   elseif verb == 'undo' then
-    meter.give(s, cost, s.taken)
+    meter.give(s, cost, s.term)
   end
 end
 
@@ -96,17 +155,17 @@ for i = 1, #KEYS do
   states[i] = s
 end
 
-if verb == 'undo' then
+if verb == 'undo' or verb == 'lease' or verb == 'give_back' then
   local i = 0
-  for taken in string.gmatch(id, '%d+') do
+  for term, hold in string.gmatch(id, '(%d+):?(%d*)') do
     i = i + 1
-    states[i].taken = tonumber(taken)
+    states[i].term, states[i].hold = tonumber(term), tonumber(hold)
   end
 end
 
 local all = true
 for _, s in ipairs(states) do
-  if #s.leases > 0 then settle(s.meter, s) end
+  settle(s.meter, s)
   s.permitted = permits(s.meter, s, s.cost)
   if not s.permitted and (s.stake == 's' or s.stake == 'l') then all = false end
 end
@@ -119,7 +178,10 @@ for i, s in ipairs(states) do
   if taken then perform(meter, s, cost) end
   -- A denial is saved only if the state has changed.
   if acts and (taken or s.changed or s.settled) or s.must_save then meter.save(s) end
-  local answer = { permitted and 1 or 0, s.now, write_leases(s.leases) }
+  local answer = { permitted and 1 or 0, s.now, write_pending(s) }
+  if verb == 'lease' then
+    answer[4], answer[5] = unpack(s.grant or { 0, 0 })
+  end
   for _, number in ipairs(meter.reply(s, cost, permitted)) do
     answer[#answer + 1] = number
   end

@@ -2,8 +2,9 @@
 --   tokens       whole tokens at last_refill (negative after the limit was lowered)
 --   last_refill  microsecond when the last whole token was added
 --   limit        rate/window/burst in force at the last change, to carry over usage to a new limit;
---                then, if there are any, ;part;leases: the fraction of the next token at
---                last_refill in 1/window (less than a microsecond's worth), and the leases
+--                then, if there are any, ;part;pending: the fraction of the next token at
+--                last_refill in 1/window (less than a microsecond's worth), and the leases and
+--                grants
 -- args: text: the value of `limit` for this limit
 
 -- Refills s for `elapsed` microseconds.
@@ -31,9 +32,9 @@ local function last_whole(s, rate)
   return s.now - (s.part - part) / rate, part
 end
 
--- Time until the bucket is full.
+-- Time until the bucket is full, if all grants are spent.
 local function bucket_life(s)
-  return muldiv(s.window, s.burst - math.min(s.tokens, 0), s.rate) + 1
+  return muldiv(s.window, s.burst - math.min(s.tokens, 0) + s.granted, s.rate) + 1
 end
 
 -- Rate, window (us) and burst.
@@ -44,36 +45,37 @@ end
 
 -- A bucket of h: {tokens or nil, since, limit}.
 local function load_bucket(key, args, clock, h)
-  local s = { key = key, now = clock, leases = {}, part = 0, limit = args.text }
+  local s = { key = key, now = clock, leases = {}, grants = {}, granted = 0, part = 0, limit = args.text }
   s.rate, s.window, s.burst = terms(args.text)
   s.tokens, s.flow = s.burst, s.rate
   if not h[1] then return s end
 
   local since = tonumber(h[2])
-  s.tokens, s.now = h[1], math.max(clock, since)
-  local left, part, leases = string.match(h[3], '^([^;]*);(%d+);(.*)$')
+  s.tokens, s.since, s.now = h[1], since, math.max(clock, since)
+  local left, part, pending = string.match(h[3], '^([^;]*);(%d+);(.*)$')
   if left then
-    s.part, s.leases = tonumber(part), read_leases(leases)
-    s.had_leases = #s.leases > 0
+    s.part = tonumber(part)
+    read_pending(s, pending)
+    s.had_pending = has_pending(s)
   else
     left = h[3]
   end
   if left ~= s.limit then
     s.flow, s.changed = tonumber(string.match(left, '%d+')), true
   end
-  return s, since, left
+  return s, left
 end
 
 local function save_bucket(s, tokens_name, tokens, since_name, limit_name)
   s.flow = s.rate
   local since, part = last_whole(s, s.rate)
   local limit = s.limit
-  if part > 0 or #s.leases > 0 then
-    limit = string.format('%s;%.0f;%s', limit, part, write_leases(s.leases))
+  if part > 0 or has_pending(s) then
+    limit = string.format('%s;%.0f;%s', limit, part, write_pending(s))
   end
-  -- Redis has converted the hash to a hash table because of the length of the leases. Recreate it
-  -- as a list, whose values fast_path.lua reads by their order.
-  if s.had_leases and #s.leases == 0 and redis.call('HLEN', s.key) == 3 then redis.call('DEL', s.key) end
+  -- Redis has converted the hash to a hash table because of the length of the field. Recreate it as
+  -- a list, whose values fast_path.lua reads by their order.
+  if s.had_pending and not has_pending(s) and redis.call('HLEN', s.key) == 3 then redis.call('DEL', s.key) end
   redis.call('HSET', s.key, tokens_name, tokens, since_name, since, limit_name, limit)
   expire(s, bucket_life(s))
 end
@@ -84,23 +86,31 @@ meters[1] = token_bucket
 function token_bucket.load(key, args, clock)
   local h = redis.call('HMGET', key, 'tokens', 'last_refill', 'limit')
   h[1] = h[1] and assert(tonumber(h[1]), 'tokens is not a number')
-  local s, since, limit = load_bucket(key, args, clock, h)
-  if since then
-    if s.changed then
-      s.tokens = s.tokens + s.burst - tonumber(string.match(limit, '/(%d+)$'))
-    end
-    refill(s, s.now - since, s.flow)
+  local s, limit = load_bucket(key, args, clock, h)
+  if s.changed then
+    s.tokens = s.tokens + s.burst - tonumber(string.match(limit, '/(%d+)$'))
   end
   return s
+end
+
+function token_bucket.advance(s, to)
+  if s.since then refill(s, to - s.since, s.flow) end
+  s.since = to
 end
 
 function token_bucket.fits(s, cost)
   return s.tokens >= cost
 end
 
+function token_bucket.left(s)
+  return math.max(0, s.tokens)
+end
+
 function token_bucket.take(s, cost)
   s.tokens = s.tokens - cost
 end
+
+token_bucket.record = token_bucket.take
 
 function token_bucket.give(s, cost)
   s.tokens = s.tokens + cost
