@@ -84,6 +84,7 @@ impl Extra {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Account, Check, Cost, Key, Verb};
 
     const SECOND: u64 = 1_000_000;
 
@@ -115,5 +116,41 @@ mod tests {
             live.dedup();
             assert!(live.len() <= 2, "{now}: {live:?}");
         }
+    }
+
+    /// Grants 10 units and later 2 more, gives the 10 back, and spends the 2 at the last moment: a
+    /// bucket that had recorded both at once, and subtracted 10, would be full by then.
+    #[test]
+    fn what_comes_back_does_not_move_a_later_grant() {
+        let limit = Limit::token_bucket(1_000, Duration::from_secs(1)).unwrap();
+        let limit = limit.with_burst(40).unwrap();
+        let hold = Duration::from_millis(20);
+        let check = |units: u64| {
+            Check::new(Key::new("u").unwrap(), &limit, Cost::new(units).unwrap()).unwrap()
+        };
+        let lease = |account: &mut Account, units, at| {
+            let check = check(1).with_extra(Extra::new(units, hold));
+            account.settle(&limit, at);
+            account.act(&check, Verb::Lease, at, true).unwrap()
+        };
+        let start = Timestamp::from_micros(SECOND);
+        let mut account = Account::default();
+        let first = lease(&mut account, 10, start);
+        let second = lease(&mut account, 2, start.plus(11_000));
+        assert!(first.until < second.until);
+
+        let back = check(10).from_grant_until(first.until);
+        let at = start.plus(12_000);
+        assert!(account.permits(&back, Verb::GiveBack, at));
+        account.act(&back, Verb::GiveBack, at, true);
+        assert!(!account.permits(&back, Verb::GiveBack, at), "only once");
+
+        let last = second.last();
+        account.settle(&limit, last);
+        let left = account.outcome(&limit, Verb::Peek, Cost::ONE, last, true).remaining;
+        assert_eq!(left + second.units, 40);
+        let late = check(2).from_grant_until(second.until);
+        account.settle(&limit, second.until);
+        assert!(!account.permits(&late, Verb::GiveBack, second.until), "too late");
     }
 }

@@ -34,6 +34,8 @@ impl Model {
 }
 
 #[cfg(test)]
+mod holders;
+#[cfg(test)]
 mod naive;
 #[cfg(test)]
 mod tests;
