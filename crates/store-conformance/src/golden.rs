@@ -3,13 +3,13 @@
 //! `golden/vectors.txt` is the output of [`render`]: the scripts below, run on the model. Stores
 //! whose clock can be set [`replay`] it.
 //!
-//! The format of a line is `+pause verb cost: allowed remaining reset_after retry_after`, with all
-//! times in microseconds.
+//! The format of a line is `+pause verb cost: allowed remaining reset_after retry_after`, and for a
+//! lease ` grants units for time`, with all times in microseconds.
 
 use std::{fmt::Write as _, rc::Rc, time::Duration};
 
 use headgate::{
-    Batch, Check, Cost, Key, LeaseId, Limit, LimitError, Outcome, Timestamp, Verb,
+    Batch, Check, Cost, Extra, Grant, Key, LeaseId, Limit, LimitError, Outcome, Timestamp, Verb,
     algorithm::Period,
 };
 
@@ -30,13 +30,14 @@ type Script = Vec<(u64, Verb, u64)>;
 pub fn render() -> String {
     let mut text = String::new();
     for (limit, script) in cases() {
-        let mut model = Model::default();
+        let (mut model, mut grant) = (Model::default(), None);
         let mut now = START;
         let _ = writeln!(text, "# {}", title(&limit));
         for (pause, verb, cost) in script {
             now = now.plus(pause);
-            let check = check(&limit, "model", cost);
+            let check = check(&limit, "model", verb, cost, grant);
             let outcome = model.apply(verb, &[check], &[now])[0];
+            grant = outcome.grant.or(grant);
             let _ = writeln!(text, "{}", line(pause, verb, cost, &outcome));
         }
     }
@@ -51,14 +52,15 @@ pub async fn replay(fixture: impl Fn() -> Rc<dyn Fixture>) {
     for (limit, script) in cases() {
         let fixture = fixture();
         let name = format!("golden:{}", next_scenario());
-        let mut now = START;
+        let (mut now, mut grant) = (START, None);
         let _ = writeln!(text, "# {}", title(&limit));
         for (pause, verb, cost) in script {
             now = now.plus(pause);
             assert!(fixture.set_time(now), "golden vectors need a clock that can be set");
-            let batch = Batch::from(check(&limit, &name, cost));
+            let batch = Batch::from(check(&limit, &name, verb, cost, grant));
             let answer = fixture.store().apply(verb, &batch).await;
             let outcome = answer.unwrap_or_else(|error| panic!("{}: {error}", title(&limit)))[0];
+            grant = outcome.grant.or(grant);
             let _ = writeln!(text, "{}", line(pause, verb, cost, &outcome));
         }
     }
@@ -68,10 +70,21 @@ pub async fn replay(fixture: impl Fn() -> Rc<dyn Fixture>) {
     assert_eq!(text.lines().count(), VECTORS.lines().count());
 }
 
-fn check<'a>(limit: &'a Limit, name: &'a str, cost: u64) -> Check<'a> {
+/// A check that leases up to three units more, or returns units of the last grant.
+fn check<'a>(
+    limit: &'a Limit,
+    name: &'a str,
+    verb: Verb,
+    cost: u64,
+    last: Option<Grant>,
+) -> Check<'a> {
     let key = Key::new(name).unwrap_or_else(|error| panic!("{error}"));
     let cost = Cost::new(cost).unwrap_or_else(|error| panic!("{error}"));
-    Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"))
+    let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
+    match last {
+        Some(grant) if verb == Verb::GiveBack => check.from_grant_until(grant.until),
+        _ => check.with_extra(Extra::new(3, Duration::from_millis(400))),
+    }
 }
 
 fn line(pause: u64, verb: Verb, cost: u64, outcome: &Outcome) -> String {
@@ -88,7 +101,10 @@ fn line(pause: u64, verb: Verb, cost: u64, outcome: &Outcome) -> String {
     };
     let Outcome { allowed, remaining, reset_after, retry_after, .. } = outcome;
     let (reset, retry) = (reset_after.as_micros(), retry_after.as_micros());
-    format!("+{pause} {verb} {cost}: {allowed} {remaining} {reset} {retry}")
+    let granted = outcome.grant.map_or_else(String::new, |grant| {
+        format!(" grants {} for {}", grant.units, grant.until.since(outcome.at))
+    });
+    format!("+{pause} {verb} {cost}: {allowed} {remaining} {reset} {retry}{granted}")
 }
 
 fn title(limit: &Limit) -> String {
@@ -115,7 +131,32 @@ fn cases() -> Vec<(Limit, Script)> {
         ])
     };
     let limits = limits().unwrap_or_else(|error| panic!("{error}"));
-    limits.into_iter().map(|limit| (limit.clone(), script(&limit))).collect()
+    let scripts = limits.iter().map(|limit| (limit.clone(), script(limit)));
+    let leases = limits.iter().map(|limit| (limit.clone(), lease_script(limit)));
+    scripts.chain(leases).collect()
+}
+
+/// Lease, return some, let the rest end, lease what is left, return too much and too late, reset.
+fn lease_script(limit: &Limit) -> Script {
+    let most = limit.capacity();
+    vec![
+        (0, Verb::Lease, 1),
+        (0, Verb::Peek, most),
+        (100_000, Verb::GiveBack, 1),
+        (0, Verb::Acquire, 1),
+        (0, Verb::Acquire, most),
+        (400_000, Verb::Peek, most),
+        (0, Verb::GiveBack, 1),
+        (SECOND, Verb::Lease, 1),
+        (50_000, Verb::Lease, 1),
+        (50_000, Verb::GiveBack, most),
+        (200_000, Verb::Lease, most.min(2)),
+        (0, Verb::GiveBack, 1),
+        (100_000, Verb::Reset, 1),
+        (0, Verb::Acquire, most),
+        (0, Verb::Lease, 1),
+        (90_000 * SECOND, Verb::Lease, most),
+    ]
 }
 
 /// Use it up, wait, reserve, let a lease run out, refund, reset.
