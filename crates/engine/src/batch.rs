@@ -112,6 +112,12 @@ impl<'a> Check<'a> {
         Self { terms: Terms::Extra(extra), ..self }
     }
 
+    /// The same check, which takes nothing in advance.
+    #[must_use]
+    pub const fn without_extra(self) -> Self {
+        Self { terms: Terms::None, ..self }
+    }
+
     /// Sets the end of the grant from which [`Verb::GiveBack`](crate::Verb::GiveBack) returns the
     /// cost.
     #[must_use]

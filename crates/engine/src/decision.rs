@@ -25,6 +25,8 @@ pub struct Decision {
     pub at: Timestamp,
     /// Source and cause of the decision, if the store could not answer.
     pub degraded: Option<Degraded>,
+    /// `true` if at least one limit decided without asking the store: see [`Outcome::leased`].
+    pub leased: bool,
     /// Index of the deciding limit in the batch.
     pub decided_by: usize,
 }
@@ -57,7 +59,8 @@ impl Decision {
         } else {
             decider.degraded
         };
-        Self { degraded, decided_by, ..decider.into() }
+        let leased = outcomes.iter().any(|outcome| outcome.leased);
+        Self { degraded, leased, decided_by, ..decider.into() }
     }
 
     /// Seconds for a `Retry-After` header: rounded up, at least 1 for a denial.
@@ -91,6 +94,7 @@ impl From<Outcome> for Decision {
             retry_after: outcome.retry_after,
             at: outcome.at,
             degraded: outcome.degraded,
+            leased: outcome.leased,
             decided_by: 0,
         }
     }
@@ -116,6 +120,7 @@ mod tests {
             at: Timestamp::from_micros(1_500_000),
             degraded: None,
             grant: None,
+            leased: false,
         }
     }
 

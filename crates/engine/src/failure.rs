@@ -209,6 +209,7 @@ fn repeated(check: &Check<'_>, denial: Denial, at: Timestamp, cause: FailCause) 
         at,
         degraded: Some(Degraded::new(Source::RememberedDenial, cause)),
         grant: None,
+        leased: false,
     }
 }
 
@@ -236,6 +237,7 @@ fn uncounted(check: &Check<'_>, at: Timestamp) -> Outcome {
         at,
         degraded: None,
         grant: None,
+        leased: false,
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Outcome {
     pub degraded: Option<Degraded>,
     /// Units granted beyond the cost, by [`Verb::Lease`](crate::Verb::Lease).
     pub grant: Option<Grant>,
+    /// `true` if it was decided without asking the store, from units granted before or from an
+    /// earlier denial. Then `remaining` counts only the units that this instance holds.
+    pub leased: bool,
 }
 
 impl Outcome {
@@ -53,6 +56,7 @@ impl Outcome {
             at,
             degraded: None,
             grant: None,
+            leased: false,
         }
     }
 
@@ -74,7 +78,14 @@ impl Outcome {
             at,
             degraded: None,
             grant: None,
+            leased: false,
         }
+    }
+
+    /// The same outcome, decided without asking the store.
+    #[must_use]
+    pub const fn leased(self) -> Self {
+        Self { leased: true, ..self }
     }
 
     /// The same outcome with a grant.
@@ -107,6 +118,7 @@ impl Outcome {
             at: now,
             degraded: None,
             grant: None,
+            leased: false,
         }
     }
 }

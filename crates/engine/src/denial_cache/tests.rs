@@ -26,6 +26,7 @@ fn answer(at: u64, wait: u64) -> Outcome {
         at: Timestamp::from_micros(at),
         degraded: None,
         grant: None,
+        leased: false,
     }
 }
 

@@ -1,0 +1,322 @@
+//! The store that leases.
+
+use std::{fmt, time::Duration};
+
+use headgate::{
+    Batch, Check, CheckMode, Clock, Extra, Limit, Outcome, Outcomes, Store, StoreError,
+    StoreFuture, SystemClock, Verb,
+};
+use smallvec::SmallVec;
+
+use crate::{
+    Stats,
+    flight::Boarding,
+    hand::Hand,
+    holding::Local,
+    holdings::{Fingerprint, Holdings},
+    returns::{Returns, give_back},
+    stats::{Counters, count},
+};
+
+/// Decides from units that the store granted in advance, and asks it for more.
+///
+/// Put it directly around the shared store, and a [`FailurePolicy`](headgate::FailurePolicy) around
+/// it: while the store does not answer, what is held is still handed out, and then the policy
+/// decides.
+pub struct LeasedStore<S, C = SystemClock> {
+    store: S,
+    clock: C,
+    holdings: Holdings,
+    returns: Returns,
+    counters: Counters,
+}
+
+/// Units taken from what is held for a batch. Unless the batch is admitted, they are put back, also
+/// if its caller hangs up.
+struct Taken<'s> {
+    holdings: &'s Holdings,
+    hands: SmallVec<[(Fingerprint, &'s Limit, Hand); 2]>,
+}
+
+impl<S: Store> LeasedStore<S> {
+    /// Leases from `store`.
+    pub fn new(store: S) -> Self {
+        Self::with_clock(store, SystemClock::new())
+    }
+}
+
+impl<S: Store, C: Clock> LeasedStore<S, C> {
+    /// Maximum number of subjects of which something is held or known. Beyond it, the store is
+    /// asked.
+    pub const MAX_SUBJECTS: usize = 65_536;
+
+    /// Longest time for which the denial of a check without an extra is repeated without asking the
+    /// store. Another instance may have reset the subject meanwhile.
+    pub const DENIAL_HOLD: Duration = Duration::from_millis(50);
+
+    /// Interval at which [`give_back_unused`](Self::give_back_unused) looks for grants.
+    const RETURN_EVERY: Duration = Duration::from_millis(5);
+
+    /// Shortest time before the end of a grant at which it is given back, in microseconds: the call
+    /// must arrive before the end.
+    const RETURN_BEFORE: u64 = 5_000;
+
+    /// Number of calls by others that a request waits for, before it calls by itself.
+    const MAX_WAITS: usize = 4;
+
+    /// Leases from `store`, and measures time by the steady time of `clock`.
+    pub fn with_clock(store: S, clock: C) -> Self {
+        Self {
+            store,
+            clock,
+            holdings: Holdings::new(Self::MAX_SUBJECTS),
+            returns: Returns::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        self.counters.read()
+    }
+
+    /// Units that are held now.
+    pub fn held(&self) -> u64 {
+        self.holdings.units(self.clock.steady())
+    }
+
+    /// Gives back what is not used, shortly before the grant ends. Runs forever: spawn it.
+    pub async fn give_back_unused(&self) {
+        loop {
+            tokio::time::sleep(Self::RETURN_EVERY).await;
+            self.give_back_due().await;
+        }
+    }
+
+    /// Gives back what is left of the grants that end soon.
+    pub async fn give_back_due(&self) {
+        let now = self.clock.steady();
+        let due = self.returns.due(&self.holdings, now);
+        give_back(&self.store, due, now, &self.counters).await;
+    }
+
+    /// Gives back everything that is held, before the process ends.
+    pub async fn give_back_all(&self) {
+        let all = self.holdings.remove_all();
+        give_back(&self.store, all, self.clock.steady(), &self.counters).await;
+    }
+
+    /// Decides from what is held, if that is enough for the whole batch.
+    fn decide(&self, batch: &Batch<'_>) -> Option<Outcomes> {
+        let (checks, now) = (batch.checks(), self.clock.steady());
+        let mut taken = Taken::none(&self.holdings);
+        let mut outcomes = Outcomes::new();
+        for check in checks {
+            match self.decide_check(check, now) {
+                Local::Admitted(outcome, hand) => {
+                    taken.add(self.holdings.fingerprint(check.key()), check.limit(), hand);
+                    outcomes.push(outcome);
+                }
+                Local::Denied(outcome) if checks.iter().all(is_bound) => {
+                    count(&self.counters.denied_locally, 1);
+                    return Some(denied_by(checks, check, outcome));
+                }
+                Local::Denied(_) | Local::Unknown => return None,
+            }
+        }
+        taken.keep();
+        count(&self.counters.admitted_locally, 1);
+        Some(outcomes)
+    }
+
+    fn decide_check(&self, check: &Check<'_>, now: u64) -> Local {
+        if check.mode() != CheckMode::Required {
+            return Local::Unknown;
+        }
+        self.holdings.decide(self.holdings.fingerprint(check.key()), check, now)
+    }
+
+    /// Asks the store, or waits for a call that is under way for the subject.
+    async fn ask(&self, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
+        if let [check] = batch.checks()
+            && check.extra().is_some()
+            && check.mode() == CheckMode::Required
+        {
+            let subject = self.holdings.fingerprint(check.key());
+            for _ in 0..Self::MAX_WAITS {
+                match self.holdings.board(subject, check, self.clock.steady()) {
+                    Boarding::Leads(_flight) => return self.call(batch).await,
+                    Boarding::Alone => break,
+                    Boarding::Waits(waiting) => {
+                        waiting.ended().await;
+                        if let Some(outcomes) = self.decide(batch) {
+                            return Ok(outcomes);
+                        }
+                    }
+                }
+            }
+        }
+        self.call(batch).await
+    }
+
+    /// Decides what it can from what is held, and asks the store for the rest in one call.
+    async fn call(&self, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
+        let checks = batch.checks();
+        let now = self.clock.steady();
+        let mut taken = Taken::none(&self.holdings);
+        let mut local: SmallVec<[Option<Outcome>; 2]> = SmallVec::new();
+        let mut asked: SmallVec<[Check<'_>; 2]> = SmallVec::new();
+        for check in checks {
+            let subject = self.holdings.fingerprint(check.key());
+            if let Local::Admitted(outcome, hand) = self.decide_check(check, now) {
+                taken.add(subject, check.limit(), hand);
+                local.push(Some(outcome));
+            } else {
+                local.push(None);
+                asked.push(self.sized(subject, check, now));
+            }
+        }
+        let Ok(asked) = Batch::new(asked) else {
+            // Everything is held by now.
+            taken.keep();
+            count(&self.counters.admitted_locally, 1);
+            return Ok(local.into_iter().flatten().collect());
+        };
+        let leases = asked.checks().iter().any(|check| check.extra().is_some());
+        let verb = if leases { Verb::Lease } else { Verb::Acquire };
+        count(&self.counters.calls, 1);
+        let sent = self.clock.steady();
+        let answer = self.store.apply(verb, &asked).await?;
+        self.learn(&asked, &answer, sent);
+        let blocks =
+            |(check, outcome): (&Check<'_>, &Outcome)| !outcome.allowed && check.mode().can_block();
+        if !asked.checks().iter().zip(answer.iter()).any(blocks) {
+            taken.keep();
+        }
+        let mut answer = answer.into_iter();
+        Ok(local.into_iter().filter_map(|local| local.or_else(|| answer.next())).collect())
+    }
+
+    /// The check with the extra that is worth taking now; without one if there is none.
+    fn sized<'c>(&self, subject: Fingerprint, check: &Check<'c>, now: u64) -> Check<'c> {
+        let Some(extra) = check.extra().filter(|_| check.mode() == CheckMode::Required) else {
+            return check.without_extra();
+        };
+        let worth =
+            self.holdings.worth(subject, check, now, as_micros(extra.hold()), extra.units());
+        match u32::try_from(worth) {
+            Ok(units) if units > 0 => check.with_extra(Extra::new(units, extra.hold())),
+            _ => check.without_extra(),
+        }
+    }
+
+    fn learn(&self, asked: &Batch<'_>, answer: &Outcomes, sent: u64) {
+        for (check, outcome) in asked.checks().iter().zip(answer.iter()) {
+            if outcome.degraded.is_some() || check.mode() != CheckMode::Required {
+                continue;
+            }
+            let subject = self.holdings.fingerprint(check.key());
+            let hold = check.extra().map_or(Self::DENIAL_HOLD, Extra::hold);
+            let kept = self.holdings.learn(subject, check, outcome, sent, as_micros(hold));
+            let Some(grant) = outcome.grant else { continue };
+            count(&self.counters.granted, grant.units);
+            if kept {
+                let length = grant.until.since(outcome.at);
+                let look_after = length.saturating_sub((length / 8).max(Self::RETURN_BEFORE));
+                self.returns.schedule(sent + look_after, subject, grant.until);
+            } else {
+                count(&self.counters.lost, grant.units);
+            }
+        }
+    }
+
+    /// Forgets the subjects of a batch whose state is deleted or raised.
+    fn forget(&self, batch: &Batch<'_>) {
+        for check in batch.checks().iter().filter(|check| !check.mode().is_read_only()) {
+            let gone = self.holdings.remove(self.holdings.fingerprint(check.key()));
+            count(&self.counters.lost, gone.iter().map(|it| it.hand.units).sum());
+        }
+    }
+}
+
+impl<S: Store, C: Clock> Store for LeasedStore<S, C> {
+    fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+        match verb {
+            Verb::Acquire => match self.decide(batch) {
+                Some(outcomes) => StoreFuture::ready(Ok(outcomes)),
+                None => StoreFuture::pending(self.ask(batch)),
+            },
+            Verb::Reset => StoreFuture::pending(async move {
+                let answer = self.store.apply(verb, batch).await;
+                // Afterwards: what is granted before the reset is deleted with it.
+                self.forget(batch);
+                answer
+            }),
+            Verb::Refund | Verb::Cancel(_) => StoreFuture::pending(async move {
+                let answer = self.store.apply(verb, batch).await;
+                for check in batch.checks() {
+                    let subject = self.holdings.fingerprint(check.key());
+                    self.holdings.with(subject, |holding| holding.forget_denial());
+                }
+                answer
+            }),
+            _ => self.store.apply(verb, batch),
+        }
+    }
+
+    fn has_breakers(&self) -> bool {
+        self.store.has_breakers()
+    }
+}
+
+impl<S, C> fmt::Debug for LeasedStore<S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeasedStore").field("stats", &self.counters.read()).finish_non_exhaustive()
+    }
+}
+
+// === impl Taken ===
+
+impl<'s> Taken<'s> {
+    fn none(holdings: &'s Holdings) -> Self {
+        Self { holdings, hands: SmallVec::new() }
+    }
+
+    fn add(&mut self, subject: Fingerprint, limit: &'s Limit, hand: Hand) {
+        self.hands.push((subject, limit, hand));
+    }
+
+    /// The batch is admitted: the units are used.
+    fn keep(mut self) {
+        self.hands.clear();
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        for (subject, limit, hand) in self.hands.drain(..) {
+            self.holdings.with(subject, |holding| holding.put_back(limit, hand));
+        }
+    }
+}
+
+/// Returns `true` if nothing is taken for the check when another one is denied.
+fn is_bound(check: &Check<'_>) -> bool {
+    matches!(check.mode(), CheckMode::Required | CheckMode::Probe)
+}
+
+/// The outcomes of a batch that one check denies: nothing is taken for the others, and their limits
+/// are not asked.
+fn denied_by(checks: &[Check<'_>], by: &Check<'_>, outcome: Outcome) -> Outcomes {
+    let answer = |check: &Check<'_>| {
+        if std::ptr::eq(check, by) {
+            return outcome;
+        }
+        Outcome::admission(check.limit().capacity(), 0, outcome.reset_after, outcome.at).leased()
+    };
+    checks.iter().map(answer).collect()
+}
+
+fn as_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
