@@ -52,6 +52,14 @@ pub(crate) struct Return {
     pub(crate) hand: Hand,
 }
 
+/// The turn of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    New,
+    /// It has waited for a call.
+    Waited,
+}
+
 /// A decision from what is known here.
 pub(crate) enum Local {
     /// The cost was taken from this hand.
@@ -95,8 +103,9 @@ impl Holding {
             && self.denial.is_none_or(|denial| denial.until <= now)
     }
 
-    /// Decides from what is held, if that is enough.
-    pub(crate) fn decide(&mut self, check: &Check<'_>, now: u64) -> Local {
+    /// Decides from what is held, if that is enough. Units that other requests are waiting for are
+    /// left to them.
+    pub(crate) fn decide(&mut self, check: &Check<'_>, turn: Turn, now: u64) -> Local {
         let cost = check.cost().get();
         if let Some(denial) = self.denial.filter(|denial| denial.until > now && denial.cost <= cost)
         {
@@ -107,7 +116,8 @@ impl Holding {
             let outcome = Outcome::denial(capacity, left, reset_after, retry_after, at);
             return Local::Denied(outcome.leased());
         }
-        if check.extra().is_none() {
+        let reserved = if turn == Turn::New { self.waiting } else { 0 };
+        if check.extra().is_none() || self.units(now) < cost.saturating_add(reserved) {
             return Local::Unknown;
         }
         // The first to end is used first.

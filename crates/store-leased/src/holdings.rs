@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::{
     flight::{Boarding, Flight, Waiting},
-    holding::{Holding, Local, Return},
+    holding::{Holding, Local, Return, Turn},
 };
 
 /// Hash of a key with 128 bits: two subjects must not share what is held.
@@ -67,10 +67,16 @@ impl Holdings {
     }
 
     /// Decides a check from what is held, if that is enough.
-    pub(crate) fn decide(&self, subject: Fingerprint, check: &Check<'_>, now: u64) -> Local {
+    pub(crate) fn decide(
+        &self,
+        subject: Fingerprint,
+        check: &Check<'_>,
+        turn: Turn,
+        now: u64,
+    ) -> Local {
         let mut shard = self.shard(subject);
         match shard.get_mut(&subject) {
-            Some(holding) if holding.is_of(check.limit()) => holding.decide(check, now),
+            Some(holding) if holding.is_of(check.limit()) => holding.decide(check, turn, now),
             _ => Local::Unknown,
         }
     }

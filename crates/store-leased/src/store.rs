@@ -12,7 +12,7 @@ use crate::{
     Stats,
     flight::Boarding,
     hand::Hand,
-    holding::Local,
+    holding::{Local, Turn},
     holdings::{Fingerprint, Holdings},
     returns::{Returns, give_back},
     stats::{Counters, count},
@@ -107,12 +107,12 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
     }
 
     /// Decides from what is held, if that is enough for the whole batch.
-    fn decide(&self, batch: &Batch<'_>) -> Option<Outcomes> {
+    fn decide(&self, batch: &Batch<'_>, turn: Turn) -> Option<Outcomes> {
         let (checks, now) = (batch.checks(), self.clock.steady());
         let mut taken = Taken::none(&self.holdings);
         let mut outcomes = Outcomes::new();
         for check in checks {
-            match self.decide_check(check, now) {
+            match self.decide_check(check, turn, now) {
                 Local::Admitted(outcome, hand) => {
                     taken.add(self.holdings.fingerprint(check.key()), check.limit(), hand);
                     outcomes.push(outcome);
@@ -129,11 +129,11 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         Some(outcomes)
     }
 
-    fn decide_check(&self, check: &Check<'_>, now: u64) -> Local {
+    fn decide_check(&self, check: &Check<'_>, turn: Turn, now: u64) -> Local {
         if check.mode() != CheckMode::Required {
             return Local::Unknown;
         }
-        self.holdings.decide(self.holdings.fingerprint(check.key()), check, now)
+        self.holdings.decide(self.holdings.fingerprint(check.key()), check, turn, now)
     }
 
     /// Asks the store, or waits for a call that is under way for the subject.
@@ -149,7 +149,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
                     Boarding::Alone => break,
                     Boarding::Waits(waiting) => {
                         waiting.ended().await;
-                        if let Some(outcomes) = self.decide(batch) {
+                        if let Some(outcomes) = self.decide(batch, Turn::Waited) {
                             return Ok(outcomes);
                         }
                     }
@@ -168,7 +168,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         let mut asked: SmallVec<[Check<'_>; 2]> = SmallVec::new();
         for check in checks {
             let subject = self.holdings.fingerprint(check.key());
-            if let Local::Admitted(outcome, hand) = self.decide_check(check, now) {
+            if let Local::Admitted(outcome, hand) = self.decide_check(check, Turn::New, now) {
                 taken.add(subject, check.limit(), hand);
                 local.push(Some(outcome));
             } else {
@@ -242,7 +242,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
 impl<S: Store, C: Clock> Store for LeasedStore<S, C> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         match verb {
-            Verb::Acquire => match self.decide(batch) {
+            Verb::Acquire => match self.decide(batch, Turn::New) {
                 Some(outcomes) => StoreFuture::ready(Ok(outcomes)),
                 None => StoreFuture::pending(self.ask(batch)),
             },
