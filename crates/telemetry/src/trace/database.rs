@@ -136,6 +136,8 @@ const fn name(verb: Verb) -> &'static str {
         Verb::Commit(_) => "commit",
         Verb::Cancel(_) => "cancel",
         Verb::Refund => "refund",
+        Verb::Lease => "lease",
+        Verb::GiveBack => "give_back",
         Verb::Reset => "reset",
     }
 }
