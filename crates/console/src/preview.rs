@@ -86,7 +86,7 @@ impl Subject<'_> {
         let Ok(cost) = Cost::new(granted) else {
             return;
         };
-        if self.account.permits(self.limit, Verb::Acquire, cost, now) {
+        if self.account.admits(self.limit, cost, now) {
             self.account.perform(self.limit, Verb::Acquire, cost, now);
             self.point.admitted += granted;
         }

@@ -56,7 +56,8 @@ impl Account {
         }
     }
 
-    fn admits(&self, limit: &Limit, cost: Cost, now: Timestamp) -> bool {
+    /// Returns `true` if this limit admits `cost`, besides all granted units.
+    pub fn admits(&self, limit: &Limit, cost: Cost, now: Timestamp) -> bool {
         self.with_granted(cost).is_some_and(|cost| limit.admits(&self.state, cost, now))
     }
 
