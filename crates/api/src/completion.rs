@@ -5,7 +5,7 @@ use std::{future, panic};
 use headgate_telemetry::trace::within_current;
 
 /// Runs `work` as a task of its own, which dropping this future does not stop.
-pub(crate) async fn run_to_completion<T: Send + 'static>(
+pub async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
     match tokio::spawn(within_current(work)).await {

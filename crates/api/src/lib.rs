@@ -22,6 +22,6 @@ pub mod rate_limits;
 pub mod request_id;
 
 pub use self::{
-    access::Access, error_codes::Namespace, in_time::in_time, masked::Masked,
-    operations::Operations,
+    access::Access, completion::run_to_completion, error_codes::Namespace, in_time::in_time,
+    masked::Masked, operations::Operations,
 };

@@ -6,8 +6,9 @@ mod reconciler;
 mod refusal;
 mod skew;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
+use headgate_config::LiveDuration;
 use headgate_events::NewEvents;
 use headgate_persistence::{LedgerClock, QuotaDatabase};
 use headgate_quota::{
@@ -48,7 +49,7 @@ pub struct QuotaSettings<'a> {
     /// Maximum number of increments that wait for the ledger.
     pub queue_capacity: usize,
     /// Interval of comparing counters with the ledger.
-    pub reconcile_interval: Duration,
+    pub reconcile_interval: LiveDuration,
 }
 
 /// Tasks in the background.
@@ -77,7 +78,8 @@ impl QuotaServices {
         let monitor = CommitMonitor { metrics: metrics.clone(), new_events };
         let committer = committer.with_observer(Arc::new(monitor));
         let house = Housekeeping::new(&quotas);
-        let reconciler = Reconciler::new(house, metrics.clone(), settings.reconcile_interval);
+        let reconciler =
+            Reconciler::new(house, metrics.clone(), settings.reconcile_interval.clone());
         let services = Self {
             catalog: Arc::clone(quotas.catalog()),
             policies: ManagePolicies::new(&quotas),

@@ -39,11 +39,13 @@ pub enum Action {
     ReadServices,
     /// Change the documents of services.
     WriteServices,
+    /// Read the configuration of the server again.
+    ReloadConfig,
 }
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Explain,
         Self::ReadRules,
         Self::WriteRules,
@@ -62,6 +64,7 @@ impl Action {
         Self::SeeSubjects,
         Self::ReadServices,
         Self::WriteServices,
+        Self::ReloadConfig,
     ];
 
     /// Returns the name in the API, such as `read_rules`.
@@ -85,6 +88,7 @@ impl Action {
             Self::SeeSubjects => "see_subjects",
             Self::ReadServices => "read_services",
             Self::WriteServices => "write_services",
+            Self::ReloadConfig => "reload_config",
         }
     }
 
@@ -108,7 +112,9 @@ impl Action {
             | Self::UseQuotas
             | Self::SeeSubjects
             | Self::WriteServices => Role::Operator,
-            Self::DeleteRules | Self::DeleteQuotas | Self::ResetQuotas => Role::Admin,
+            Self::DeleteRules | Self::DeleteQuotas | Self::ResetQuotas | Self::ReloadConfig => {
+                Role::Admin
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ pub struct Auth {
     off: bool,
     tokens: StaticTokens,
     jwt: Option<JwtVerifier>,
+    config: AuthConfig,
 }
 
 impl Auth {
@@ -29,26 +30,77 @@ impl Auth {
         admin: Option<&AdminToken>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
+        Self::build(config, admin, clock, None)
+    }
+
+    /// Accepts what `config` says from now on. The keys of an issuer that stays are kept.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub fn reconfigured(
+        &self,
+        config: &AuthConfig,
+        admin: Option<&AdminToken>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Problem> {
+        let same_keys = self.config.jwks_url == config.jwks_url
+            && self.config.ca_file == config.ca_file
+            && self.config.jwks_cache_seconds == config.jwks_cache_seconds;
+        let keys = self.jwt.as_ref().map(|jwt| jwt.keys.clone());
+        Self::build(config, admin, clock, keys.filter(|_| same_keys))
+    }
+
+    fn build(
+        config: &AuthConfig,
+        admin: Option<&AdminToken>,
+        clock: Arc<dyn Clock>,
+        keys: Option<Jwks>,
+    ) -> Result<Self, Problem> {
         let jwt = config.jwks_url.as_ref().map(|url| {
-            let certificates = config.certificates();
-            let certificates =
-                certificates.map_err(|error| Problem::new("auth.ca_file", error.to_string()))?;
-            let endpoint = JwksEndpoint::new(url.get().clone(), &certificates)
-                .map_err(|error| url.unusable(&error))?;
-            let max_age = Duration::from_secs(config.jwks_cache_seconds.get());
+            let keys = match keys {
+                Some(keys) => keys,
+                None => {
+                    let certificates = config
+                        .certificates()
+                        .map_err(|error| Problem::new("auth.ca_file", error.to_string()))?;
+                    let endpoint = JwksEndpoint::new(url.get().clone(), &certificates)
+                        .map_err(|error| url.unusable(&error))?;
+                    let max_age = Duration::from_secs(config.jwks_cache_seconds.get());
+                    Jwks::new(endpoint, max_age, Arc::clone(&clock))
+                }
+            };
             let expected = ExpectedClaims {
                 issuer: config.issuer.clone(),
                 audience: config.audience.clone(),
                 leeway: config.leeway_seconds.get(),
             };
-            let keys = Jwks::new(endpoint, max_age, Arc::clone(&clock));
             Ok(JwtVerifier { keys, expected, clock })
         });
         Ok(Self {
             off: config.mode == Some(AuthMode::Off),
             tokens: StaticTokens::new(config, admin),
             jwt: jwt.transpose()?,
+            config: config.clone(),
         })
+    }
+
+    /// Returns true if `actor`, whom `before` has authenticated, is still accepted: by the same
+    /// static token with the same role, or by the same issuer under the same conditions.
+    pub fn still_accepts(&self, actor: &Actor, before: &Self) -> bool {
+        if self.off || before.off {
+            return self.off;
+        }
+        match before.tokens.named(&actor.name) {
+            Some(token) => self.tokens.named(&actor.name) == Some(token),
+            None => {
+                let conditions =
+                    |config: &AuthConfig| (config.issuer.clone(), config.audience.clone());
+                self.config.jwks_url.is_some()
+                    && self.config.jwks_url == before.config.jwks_url
+                    && conditions(&self.config) == conditions(&before.config)
+            }
+        }
     }
 
     /// Returns the sender of the `authorization` value, if it may do `action`.

@@ -271,7 +271,7 @@ impl Print for AuthMode {
 
 impl Print for HttpUrl {
     fn print(&self) -> Printed {
-        Printed::scalar(self.shown())
+        Printed::masked(self.shown(), self.0.as_str())
     }
 }
 

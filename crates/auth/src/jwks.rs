@@ -21,7 +21,8 @@ const MIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval until the first keys arrive: no JWT is accepted before.
 const FIRST_MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The keys of one issuer.
+/// The keys of one issuer. Clones share them.
+#[derive(Clone)]
 pub(crate) struct Jwks(Arc<Shared>);
 
 struct Shared {

@@ -12,7 +12,8 @@ type Digest = [u8; SHA256_OUTPUT_LEN];
 pub(crate) struct StaticTokens(Vec<StaticToken>);
 
 /// The digest of a token, and its owner.
-struct StaticToken {
+#[derive(PartialEq, Eq)]
+pub(crate) struct StaticToken {
     digest: Digest,
     name: String,
     role: Role,
@@ -39,6 +40,11 @@ impl StaticTokens {
         }
         let known = self.0.get(index.checked_sub(1)? as usize)?;
         Some(Actor { name: known.name.clone().into(), role: Some(known.role) })
+    }
+
+    /// Returns the token of an owner.
+    pub(crate) fn named(&self, name: &str) -> Option<&StaticToken> {
+        self.0.iter().find(|token| token.name == name)
     }
 }
 

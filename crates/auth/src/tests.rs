@@ -37,6 +37,14 @@ impl Config {
     }
 }
 
+fn config(keys: &[(&str, &str)]) -> Config {
+    let variables = keys.iter().map(|(key, value)| {
+        let name = format!("HEADGATE__{}", key.to_ascii_uppercase().replace('.', "__"));
+        (name, (*value).to_owned())
+    });
+    Config::load(None, variables).unwrap()
+}
+
 /// Authentication under a clock that the test advances.
 struct TestAuth {
     auth: Auth,
@@ -46,14 +54,16 @@ struct TestAuth {
 impl TestAuth {
     /// Sets these keys, such as `("auth.mode", "off")`.
     fn new(keys: &[(&str, &str)], admin: Option<&AdminToken>) -> Self {
-        let variables = keys.iter().map(|(key, value)| {
-            let name = format!("HEADGATE__{}", key.to_ascii_uppercase().replace('.', "__"));
-            (name, (*value).to_owned())
-        });
-        let config = Config::load(None, variables).unwrap();
         let clock = Arc::new(ManualClock::new(SystemClock::new().now()));
         let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
-        Self { auth: Auth::new(&config.auth, admin, shared).unwrap(), clock }
+        Self { auth: Auth::new(&config(keys).auth, admin, shared).unwrap(), clock }
+    }
+
+    /// The same server with these keys instead.
+    fn reconfigured(&self, keys: &[(&str, &str)]) -> Self {
+        let (config, clock) = (config(keys), Arc::clone(&self.clock));
+        let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
+        Self { auth: self.auth.reconfigured(&config.auth, None, shared).unwrap(), clock }
     }
 
     /// Trusts the JWTs of `issuer`.

@@ -151,6 +151,15 @@ impl Client {
         self.exchange(self.http.get(url))
     }
 
+    /// Sends a POST without a body to `path`.
+    pub(crate) fn post(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Reply, ClientError> {
+        let mut url = self.server.url(self.area, path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.exchange(self.http.post(url))
+    }
+
     /// Sends JSON to `path`.
     pub(crate) fn send(
         &self,

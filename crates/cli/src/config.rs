@@ -16,14 +16,13 @@ use crate::{
     output::Output,
 };
 
-/// Validate and print configurations.
+mod reload;
+
+/// Validate, print and reload configurations.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(subcommand)]
     command: Command,
-    /// Output format.
-    #[arg(long, global = true, value_enum, default_value_t = Output::Table)]
-    output: Output,
 }
 
 #[derive(Debug, Subcommand)]
@@ -32,20 +31,28 @@ enum Command {
     Check {
         /// Configuration file.
         file: PathBuf,
+        /// Output format.
+        #[arg(long, value_enum, default_value_t = Output::Table)]
+        output: Output,
     },
     /// Print the effective configuration as YAML, with secrets masked.
     Print {
         /// Configuration file; the environment and the defaults apply without one, too.
         #[arg(long, env = "CONFIG_PATH", value_name = "FILE")]
         config: Option<PathBuf>,
+        /// Output format.
+        #[arg(long, value_enum, default_value_t = Output::Table)]
+        output: Output,
     },
+    Reload(reload::Reload),
 }
 
 impl Config {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         match self.command {
-            Command::Check { file } => check(&file, self.output),
-            Command::Print { config } => print(config.as_deref(), self.output),
+            Command::Check { file, output } => check(&file, output),
+            Command::Print { config, output } => print(config.as_deref(), output),
+            Command::Reload(reload) => reload.run(),
         }
     }
 }

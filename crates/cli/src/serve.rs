@@ -16,8 +16,8 @@ use headgate_serve::{
     signals::{self, Stop},
     systemd,
 };
-use headgate_server::{App, BuildError, Config, Drain, Listeners, Reload};
-use headgate_telemetry::log::{self, LogError};
+use headgate_server::{App, BuildError, Config, Drain, Listeners, Load, Reloader, Trigger};
+use headgate_telemetry::log::{self, LogControl, LogError};
 use thiserror::Error;
 use tokio::{net::TcpListener, runtime::Runtime};
 use tracing::{info, warn};
@@ -67,30 +67,37 @@ impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, ServeError> {
         // Before there are threads: it changes the environment.
         let inherited = InheritedSockets::take_over();
-        let config = Config::load(self.config.as_deref(), variables())?;
-        log::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
+        let file = self.config;
+        let load: Arc<Load> = Arc::new(move || Config::load(file.as_deref(), variables()));
+        let config = load()?;
+        let log = log::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
         for IgnoredVariable { name, suggestion } in ignored_variables(&config) {
             let suggestion = suggestion.as_deref();
             warn!(variable = name, suggestion, "ignoring unknown variable {name}");
         }
-        match Runtime::new()?.block_on(serve(&config, inherited))? {
+        match Runtime::new()?.block_on(serve(&config, inherited, load, log))? {
             Drain::Complete => Ok(ExitCode::SUCCESS),
             Drain::CutOff(_) => Ok(ExitCode::FAILURE),
         }
     }
 }
 
-async fn serve(config: &Config, inherited: InheritedSockets) -> Result<Drain, ServeError> {
+async fn serve(
+    config: &Config,
+    inherited: InheritedSockets,
+    load: Arc<Load>,
+    log: LogControl,
+) -> Result<Drain, ServeError> {
     let stop = Stop::catch()?;
-    let reload = Arc::new(OnceLock::new());
-    let reloading = Arc::clone(&reload);
-    tokio::spawn(signals::on_hangup(move || on_sighup(reloading.get()))?);
+    let reloader = Arc::new(OnceLock::new());
+    let hung_up = Arc::clone(&reloader);
+    tokio::spawn(signals::on_hangup(move || on_sighup(hung_up.get()))?);
     // Bind first: a second server on the same ports must touch neither the data directory nor the
     // database. Early connections wait in the backlog until the server is built.
     let listeners = listen(config, inherited)?;
-    let app = App::build(config).await?;
+    let app = App::build_reloadable(config, load, Some(log)).await?;
     // It was not set before.
-    let _ = reload.set(app.reload());
+    let _ = reloader.set(app.reloader());
     announce(config, &app, &listeners)?;
     let liveness = app.liveness();
     tokio::spawn(systemd::watchdog(move || {
@@ -109,15 +116,19 @@ async fn serve(config: &Config, inherited: InheritedSockets) -> Result<Drain, Se
     Ok(drain.unwrap_or(Drain::CutOff(0)))
 }
 
-/// Reloads Envoy files on SIGHUP, which must not end the process.
-fn on_sighup(reload: Option<&Reload>) {
-    if reload.is_some_and(Reload::now) {
-        info!("SIGHUP: reloading Envoy files");
-    }
-    warn!(
-        "SIGHUP does not reload the configuration; restart the server to apply changes. \
-         Rules, quotas and Envoy files are reloaded when they change"
-    );
+/// Reloads the configuration on SIGHUP, which must not end the process.
+fn on_sighup(reloader: Option<&Arc<Reloader>>) {
+    let Some(reloader) = reloader.cloned() else {
+        warn!("SIGHUP: nothing to reload while the server starts");
+        return;
+    };
+    info!("SIGHUP: reloading the configuration");
+    tokio::spawn(async move {
+        systemd::reloading();
+        // The reloader logs the result. Several reloads take turns.
+        let _ = reloader.reload(Trigger::Signal).await;
+        systemd::ready();
+    });
 }
 
 /// Names of inherited sockets.

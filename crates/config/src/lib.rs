@@ -12,7 +12,8 @@
 //! | `schema` | [`Schema`]: the prefix of variables, secrets, lists of sections; loads a configuration |
 //! | `document` | [`YamlDocument`]: a YAML file beside the configuration, with the same error messages |
 //! | `problem` | [`ConfigError`] and [`Problem`]: the errors, each with its location |
-//! | `print` | [`Print`]: the values in effect as YAML or JSON, secrets masked |
+//! | `print` | [`Print`]: the values in effect as YAML or JSON, secrets masked; [`Change`]: a key whose value differs |
+//! | `live_duration` | [`LiveDuration`]: a duration that a reload can change |
 //! | `bounded`, `duration`, `secret` | types of values: [`Bounded`], [`ConfigDuration`], [`Secret`] |
 //! | `tree`, `yaml`, `environment`, `section_list`, `de` | the layers, and their deserialization |
 //!
@@ -59,6 +60,7 @@ mod de;
 mod document;
 mod duration;
 mod environment;
+mod live_duration;
 mod print;
 mod problem;
 mod schema;
@@ -72,7 +74,8 @@ pub use self::{
     de::TYPED,
     document::YamlDocument,
     duration::ConfigDuration,
-    print::{Print, Printed},
+    live_duration::LiveDuration,
+    print::{Change, Print, Printed},
     problem::{ConfigError, Problem, quoted},
     schema::Schema,
     secret::Secret,

@@ -4,7 +4,7 @@ mod value;
 
 use std::path::PathBuf;
 
-pub use self::value::Printed;
+pub use self::value::{Change, Printed};
 use crate::{Bounded, ConfigDuration, Secret};
 
 /// A value or section that can be printed.
@@ -78,6 +78,6 @@ impl Print for ConfigDuration {
 impl Print for Secret {
     fn print(&self) -> Printed {
         // Masked as in logs.
-        Printed::scalar(format!("{self:?}"))
+        Printed::masked(format!("{self:?}"), self.expose())
     }
 }

@@ -95,7 +95,8 @@ impl Problem {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 
-    pub(crate) fn key(&self) -> &str {
+    /// Returns the key.
+    pub fn key(&self) -> &str {
         &self.key
     }
 

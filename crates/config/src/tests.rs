@@ -1,3 +1,4 @@
+mod changes;
 mod document;
 mod null;
 mod secret;

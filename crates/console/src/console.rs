@@ -1,7 +1,8 @@
 //! The state of the console.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use arc_swap::ArcSwapOption;
 use headgate::{Clock, Timestamp};
 use headgate_api::rate_limits::TopDenied;
 use headgate_auth::{
@@ -10,7 +11,7 @@ use headgate_auth::{
 };
 use headgate_telemetry::AppConfig;
 
-use crate::{assets::fingerprint, config::ConsoleConfig, pulse::Pulse, session::Sessions};
+use crate::{config::ConsoleConfig, pulse::Pulse, session::Sessions};
 
 /// Path that the issuer redirects browsers to.
 pub const OIDC_CALLBACK: &str = "/console/oidc/callback";
@@ -24,13 +25,11 @@ pub struct Console {
     /// Decisions in the last seconds.
     pub pulse: Pulse,
     /// Sign-in at the issuer, if it is configured.
-    pub oidc: Option<Oidc>,
+    oidc: ArcSwapOption<Oidc>,
     /// The server's name and environment.
     pub app: AppConfig,
     /// Start time of the server.
     pub started_at: Timestamp,
-    /// Fingerprint of the configuration.
-    pub config_version: String,
     clock: Arc<dyn Clock>,
 }
 
@@ -44,8 +43,13 @@ pub struct ConsoleSettings<'a> {
     pub on_loopback: bool,
     /// The server's name and environment.
     pub app: AppConfig,
-    /// The configuration as it is printed, in which secrets are masked.
-    pub printed_config: &'a str,
+}
+
+/// Changed settings of a running console.
+pub struct PreparedSettings {
+    session_ttl: Duration,
+    idle_timeout: Duration,
+    oidc: Option<Arc<Oidc>>,
 }
 
 // === impl Console ===
@@ -58,8 +62,7 @@ impl Console {
             sessions: Sessions::new(settings.console, Arc::clone(clock)),
             top_denied: Arc::new(TopDenied::new(started_at)),
             pulse: Pulse::default(),
-            oidc: settings.oidc(clock),
-            config_version: fingerprint(settings.printed_config),
+            oidc: ArcSwapOption::new(settings.oidc(clock)),
             app: settings.app,
             clock: Arc::clone(clock),
             started_at,
@@ -70,13 +73,34 @@ impl Console {
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
+
+    /// Returns the sign-in at the issuer, if it is configured.
+    pub fn oidc(&self) -> Option<Arc<Oidc>> {
+        self.oidc.load_full()
+    }
+
+    /// Prepares changed settings: reads the certificates of the issuer. Nothing changes until they
+    /// are applied.
+    pub fn prepare(&self, settings: &ConsoleSettings<'_>) -> PreparedSettings {
+        PreparedSettings {
+            session_ttl: settings.console.session_ttl(),
+            idle_timeout: settings.console.idle_timeout(),
+            oidc: settings.oidc(&self.clock),
+        }
+    }
+
+    /// Applies changed settings.
+    pub fn apply(&self, settings: PreparedSettings) {
+        self.sessions.set_bounds(settings.session_ttl, settings.idle_timeout);
+        self.oidc.store(settings.oidc);
+    }
 }
 
 impl ConsoleSettings<'_> {
-    fn oidc(&self, clock: &Arc<dyn Clock>) -> Option<Oidc> {
+    fn oidc(&self, clock: &Arc<dyn Clock>) -> Option<Arc<Oidc>> {
         let console = self.console;
         let urls = console.public_url.iter().chain(&console.other_urls);
         let origins = RedirectOrigins::new(urls, self.on_loopback);
-        Oidc::new(&console.oidc, self.auth, origins, OIDC_CALLBACK, clock)
+        Oidc::new(&console.oidc, self.auth, origins, OIDC_CALLBACK, clock).map(Arc::new)
     }
 }

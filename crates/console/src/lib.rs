@@ -24,6 +24,6 @@ pub mod session_cookie;
 
 pub use self::{
     config::ConsoleConfig,
-    console::{Console, ConsoleSettings, OIDC_CALLBACK},
+    console::{Console, ConsoleSettings, OIDC_CALLBACK, PreparedSettings},
     sampler::Sampler,
 };

@@ -9,6 +9,7 @@ use std::{
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use headgate::{Clock, Timestamp};
 use headgate_auth::Actor;
+use headgate_config::LiveDuration;
 use ring::{
     digest::{SHA256, SHA256_OUTPUT_LEN, digest},
     rand::{SecureRandom, SystemRandom},
@@ -27,8 +28,8 @@ type Digest = [u8; SHA256_OUTPUT_LEN];
 /// All sessions of one server.
 pub struct Sessions {
     kept: Mutex<HashMap<Digest, Session>>,
-    longest: Duration,
-    idle: Duration,
+    longest: LiveDuration,
+    idle: LiveDuration,
     clock: Arc<dyn Clock>,
 }
 
@@ -51,7 +52,8 @@ pub struct NoRandomness;
 impl Sessions {
     /// Creates an empty set of sessions.
     pub fn new(config: &ConsoleConfig, clock: Arc<dyn Clock>) -> Self {
-        let (longest, idle) = (config.session_ttl(), config.idle_timeout());
+        let longest = LiveDuration::new(config.session_ttl());
+        let idle = LiveDuration::new(config.idle_timeout());
         Self { kept: Mutex::default(), longest, idle, clock }
     }
 
@@ -65,7 +67,7 @@ impl Sessions {
         SystemRandom::new().fill(&mut secret).map_err(|_| NoRandomness)?;
         let secret = URL_SAFE.encode(secret);
         let now = self.clock.now();
-        let longest = now + self.longest;
+        let longest = now + self.longest.get();
         let ends_at = until.map_or(longest, |until| until.min(longest));
         let session = Session { actor, ends_at, used_at: now };
         let mut kept = self.kept();
@@ -100,8 +102,19 @@ impl Sessions {
         self.kept().remove(&hashed(secret));
     }
 
+    /// Changes how long new sessions last, and how long all sessions last unused.
+    pub fn set_bounds(&self, longest: Duration, idle: Duration) {
+        self.longest.set(longest);
+        self.idle.set(idle);
+    }
+
+    /// Ends the sessions of actors that are not accepted any more.
+    pub fn retain(&self, is_accepted: impl Fn(&Actor) -> bool) {
+        self.kept().retain(|_, session| is_accepted(&session.actor));
+    }
+
     fn lives(&self, session: &Session, now: Timestamp) -> bool {
-        now < session.ends_at && now < session.used_at + self.idle
+        now < session.ends_at && now < session.used_at + self.idle.get()
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<Digest, Session>> {

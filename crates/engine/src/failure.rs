@@ -1,6 +1,13 @@
 //! Decisions for a store that cannot answer.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use smallvec::SmallVec;
 
@@ -60,10 +67,15 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 pub struct FailurePolicy<P, L, C> {
     primary: P,
     local: L,
-    replicas: NonZeroU32,
+    replicas: Replicas,
     clock: C,
     denials: DenialCache,
 }
+
+/// Number of replicas that share a limit while the store is down. Clones share it, and it can
+/// change while they are in use.
+#[derive(Clone, Debug)]
+pub struct Replicas(Arc<AtomicU32>);
 
 /// The cached denial of each check of a batch, if there is one.
 type Remembered = SmallVec<[Option<Denial>; 2]>;
@@ -71,7 +83,8 @@ type Remembered = SmallVec<[Option<Denial>; 2]>;
 impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
     /// Answers for `primary` when it fails; `local` decides for [`FailMode::Capped`], and for
     /// [`FailMode::Local`] with the limit divided by `replicas`.
-    pub fn new(primary: P, local: L, replicas: NonZeroU32, clock: C) -> Self {
+    pub fn new(primary: P, local: L, replicas: impl Into<Replicas>, clock: C) -> Self {
+        let replicas = replicas.into();
         Self { primary, local, replicas, clock, denials: DenialCache::new() }
     }
 
@@ -182,9 +195,29 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
     /// The part of its limit that a check has in this instance.
     fn part(&self, check: &Check<'_>) -> Limit {
         match check.fail_mode() {
-            FailMode::Local => check.limit().share(self.replicas),
+            FailMode::Local => check.limit().share(self.replicas.get()),
             FailMode::Capped | FailMode::Open | FailMode::Closed => check.limit().clone(),
         }
+    }
+}
+
+// === impl Replicas ===
+
+impl Replicas {
+    /// Changes the number.
+    pub fn set(&self, replicas: NonZeroU32) {
+        self.0.store(replicas.get(), Relaxed);
+    }
+
+    fn get(&self) -> NonZeroU32 {
+        // It is only ever set to numbers above zero.
+        NonZeroU32::new(self.0.load(Relaxed)).unwrap_or(NonZeroU32::MIN)
+    }
+}
+
+impl From<NonZeroU32> for Replicas {
+    fn from(replicas: NonZeroU32) -> Self {
+        Self(Arc::new(AtomicU32::new(replicas.get())))
     }
 }
 

@@ -51,7 +51,7 @@ pub use decision::Decision;
 pub use degraded::{Degraded, FailCause, Source};
 pub use denial_cache::DenialCache;
 pub use fail_mode::FailMode;
-pub use failure::FailurePolicy;
+pub use failure::{FailurePolicy, Replicas};
 pub use grant::{Extra, Grant};
 pub use key::{Key, KeyError, KeySpace, OwnedKey};
 pub use lease::{Lease, LeaseId};

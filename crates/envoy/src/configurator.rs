@@ -4,12 +4,33 @@ use headgate_config::ConfigError;
 use tokio::sync::Notify;
 
 use crate::{
-    EnvoyCatalog, EnvoyConfig, EnvoyMetrics, reloader::FileReloader, source::FileSource,
+    EnvoyCatalog, EnvoyConfig, EnvoyMetrics,
+    reloader::{DomainFiles, FileReloader, PreparedFiles},
+    source::FileSource,
     xds::XdsClient,
 };
 
 /// Keeps the domains up to date, from files or from a management server.
 pub struct Configurator(Kind);
+
+/// Reloads the source of the domains while [`Configurator`] runs.
+#[derive(Clone)]
+pub struct SourceControl(Control);
+
+#[derive(Clone)]
+enum Control {
+    Files(DomainFiles),
+    Xds(Arc<Notify>),
+}
+
+/// A reload that is ready to be applied.
+#[must_use = "it applies when it is committed"]
+pub struct PreparedSource(Prepared);
+
+enum Prepared {
+    Files(PreparedFiles),
+    Xds(Arc<Notify>),
+}
 
 enum Kind {
     Files(Box<FileReloader>),
@@ -43,13 +64,12 @@ impl Configurator {
         Ok(Some((catalog, Self(Kind::Files(Box::new(reloader))))))
     }
 
-    /// Triggers a reload: reads the files at once, or ends the pause before the next connection
-    /// attempt.
-    pub const fn reload(&self) -> &Arc<Notify> {
-        match &self.0 {
-            Kind::Files(reloader) => reloader.reload(),
-            Kind::Xds(client) => client.reload(),
-        }
+    /// Returns the control of the source.
+    pub fn control(&self) -> SourceControl {
+        SourceControl(match &self.0 {
+            Kind::Files(reloader) => Control::Files(reloader.files().clone()),
+            Kind::Xds(client) => Control::Xds(Arc::clone(client.reload())),
+        })
     }
 
     /// Runs until it is dropped.
@@ -57,6 +77,35 @@ impl Configurator {
         match self.0 {
             Kind::Files(reloader) => reloader.run().await,
             Kind::Xds(client) => client.run().await,
+        }
+    }
+}
+
+// === impl SourceControl ===
+
+impl SourceControl {
+    /// Reads the files that `config` names, or prepares to end the pause before the next connection
+    /// attempt. Nothing changes until it is committed. Blocks while it reads.
+    ///
+    /// # Errors
+    ///
+    /// Returns everything that is wrong with the files.
+    pub fn prepare(&self, config: &EnvoyConfig) -> Result<PreparedSource, ConfigError> {
+        Ok(PreparedSource(match &self.0 {
+            Control::Files(files) => Prepared::Files(files.prepare(config)?),
+            Control::Xds(reload) => Prepared::Xds(Arc::clone(reload)),
+        }))
+    }
+}
+
+// === impl PreparedSource ===
+
+impl PreparedSource {
+    /// Applies the reload.
+    pub fn commit(self) {
+        match self.0 {
+            Prepared::Files(files) => files.commit(),
+            Prepared::Xds(reload) => reload.notify_one(),
         }
     }
 }

@@ -46,7 +46,7 @@ mod xds;
 pub use self::{
     catalog::EnvoyCatalog,
     config::{DeniedConsumes, EnvoyAuth, EnvoyConfig, NodeId, ResponseHeaders, XdsConfig, XdsUrl},
-    configurator::Configurator,
+    configurator::{Configurator, PreparedSource, SourceControl},
     limitador::{Conversion, ConvertedFile, convert as convert_limitador},
     limits::{EnvoyLimits, Settings},
     metadata::Metadata,

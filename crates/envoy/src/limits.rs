@@ -17,7 +17,6 @@ const MAX_DOMAIN_CHARS: usize = 64;
 pub struct EnvoyLimits {
     catalog: Arc<EnvoyCatalog>,
     limiter: BatchLimiter,
-    settings: Settings,
     metrics: EnvoyMetrics,
     outages: OutageLog,
 }
@@ -40,10 +39,9 @@ impl EnvoyLimits {
     pub const fn new(
         catalog: Arc<EnvoyCatalog>,
         limiter: BatchLimiter,
-        settings: Settings,
         metrics: EnvoyMetrics,
     ) -> Self {
-        Self { catalog, limiter, settings, metrics, outages: OutageLog::new() }
+        Self { catalog, limiter, metrics, outages: OutageLog::new() }
     }
 
     /// Returns the reason that the newest configuration is not in force, or not known; `None` if
@@ -67,7 +65,11 @@ impl EnvoyLimits {
     /// # Errors
     ///
     /// There is no configuration yet, or the store failed and no failure mode answers.
-    pub async fn decide(&self, request: &EnvoyRequest<'_>) -> Result<EnvoyVerdict, EnvoyError> {
+    pub async fn decide(
+        &self,
+        request: &EnvoyRequest<'_>,
+        settings: Settings,
+    ) -> Result<EnvoyVerdict, EnvoyError> {
         let domains = self.catalog.load();
         let domains = domains.as_ref().ok_or(EnvoyError::NoConfiguration)?;
         let domain = domains.get(request.domain);
@@ -76,7 +78,7 @@ impl EnvoyLimits {
         let labels = matched.iter_mut().map(|it| it.as_mut().and_then(|it| it.label.take()));
         let labels: Vec<Option<String>> = labels.collect();
 
-        let plan = Plan::new(request, matched, self.settings);
+        let plan = Plan::new(request, matched, settings);
         let answers = plan.ask(&self.limiter).await?;
         let outcomes = answers.iter().flatten().map(|answer| &answer.outcome);
         let degraded = outcomes.clone().find(|outcome| outcome.degraded.is_some());
@@ -85,11 +87,11 @@ impl EnvoyLimits {
         }
         let mut verdict = plan.verdict(&answers);
         let degraded = degraded.and_then(|outcome| outcome.degraded);
-        self.count(request, &verdict, &labels, degraded);
+        self.count(request, settings, &verdict, (&labels, degraded));
         for status in &mut verdict.statuses {
             status.over_limit &= !status.rule.as_ref().is_some_and(|rule| rule.shadow_mode);
         }
-        verdict.over_limit &= !self.settings.shadow_mode;
+        verdict.over_limit &= !settings.shadow_mode;
         Ok(verdict)
     }
 
@@ -108,17 +110,17 @@ impl EnvoyLimits {
     fn count(
         &self,
         request: &EnvoyRequest<'_>,
+        settings: Settings,
         verdict: &EnvoyVerdict,
-        labels: &[Option<String>],
-        degraded: Option<Degraded>,
+        (labels, degraded): (&[Option<String>], Option<Degraded>),
     ) {
-        self.metrics.answered(verdict.over_limit && !self.settings.shadow_mode, degraded);
+        self.metrics.answered(verdict.over_limit && !settings.shadow_mode, degraded);
         for (status, label) in verdict.statuses.iter().zip(labels) {
             let Some(rule) = &status.rule else {
                 self.metrics.unmatched();
                 continue;
             };
-            let shadow_mode = self.settings.shadow_mode || rule.shadow_mode;
+            let shadow_mode = settings.shadow_mode || rule.shadow_mode;
             let limit = rule.rate().map_or(0, |rate| rate.requests);
             let configured =
                 || rule.counters.get_or_init(|| self.metrics.rule(request.domain, &rule.label));

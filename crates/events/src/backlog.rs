@@ -25,12 +25,18 @@ impl Backlogs {
         sinks: Vec<(String, &'static str)>,
         metrics: EventMetrics,
         clock: Arc<dyn Clock>,
+        shutdown: Shutdown,
     ) -> Self {
-        Self { log: Arc::clone(events.log()), sinks, metrics, clock, shutdown: events.shutdown() }
+        Self { log: Arc::clone(events.log()), sinks, metrics, clock, shutdown }
     }
 
     /// Runs until shutdown.
     pub(crate) async fn run(mut self) {
+        // Kinds that the configuration before had.
+        self.metrics.clear_backlogs();
+        if self.sinks.is_empty() {
+            return;
+        }
         loop {
             self.measure().await;
             tokio::select! {

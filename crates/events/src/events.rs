@@ -1,8 +1,6 @@
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{mem, sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use headgate::Clock;
 use headgate_config::Problem;
 use headgate_quota::{QuotaEventLog, QuotaLedger};
@@ -24,8 +22,7 @@ pub struct Events {
     notifier: NewEvents,
     shutdown: Arc<watch::Sender<bool>>,
     streams: EventStreams,
-    /// Set once, when the tasks are created.
-    receivers: Arc<OnceLock<Vec<Receiver>>>,
+    receivers: Arc<ArcSwap<Vec<Receiver>>>,
 }
 
 /// Settings of the background tasks.
@@ -60,11 +57,13 @@ pub struct NewEvents(Arc<watch::Sender<()>>);
 #[derive(Clone)]
 pub struct Shutdown(watch::Receiver<bool>);
 
-/// The background tasks, not yet running.
+/// The background tasks of one configuration, not yet running.
 pub struct EventTasks {
     publishers: Vec<EventPublisher>,
-    backlogs: Option<Backlogs>,
+    backlogs: Backlogs,
     scheduler: Scheduler,
+    receivers: Vec<Receiver>,
+    stop: watch::Sender<bool>,
 }
 
 // === impl Events ===
@@ -97,8 +96,12 @@ impl Events {
     }
 
     /// Returns every configured receiver.
-    pub fn receivers(&self) -> &[Receiver] {
-        self.receivers.get().map_or(&[], Vec::as_slice)
+    pub fn receivers(&self) -> Arc<Vec<Receiver>> {
+        self.receivers.load_full()
+    }
+
+    pub(crate) fn set_receivers(&self, receivers: Vec<Receiver>) {
+        self.receivers.store(Arc::new(receivers));
     }
 
     /// Returns a signal that [`shut_down`](Self::shut_down) sets.
@@ -112,6 +115,7 @@ impl Events {
     }
 
     /// Creates the tasks that deliver events to every sink of `config` and close periods.
+    /// [`EventSupervisor`](crate::EventSupervisor) runs them.
     ///
     /// # Errors
     ///
@@ -125,18 +129,20 @@ impl Events {
         clock: &Arc<dyn Clock>,
     ) -> Result<EventTasks, Problem> {
         let sinks = sink::all(config, metrics, clock)?;
-        // The tasks are created once.
-        let _ = self.receivers.set(sinks.iter().map(|sink| Receiver::from(&**sink)).collect());
+        let (stop, stopped) = watch::channel(false);
+        let stopped = Shutdown(stopped);
+        let receivers = sinks.iter().map(|sink| Receiver::from(&**sink)).collect();
         let kinds = sinks.iter().map(|sink| (sink.name().to_owned(), sink.kind())).collect();
-        let backlogs = Backlogs::new(self, kinds, metrics.clone(), Arc::clone(clock));
+        let backlogs =
+            Backlogs::new(self, kinds, metrics.clone(), Arc::clone(clock), stopped.clone());
         let names = sinks.iter().map(|sink| sink.name().to_owned()).collect();
         let audit = AuditRetention { log: audit, kept: config.audit_retention };
-        let scheduler =
-            Scheduler::new(config, Arc::clone(ledger), audit, self, names, Arc::clone(clock));
-        let publisher = |sink| EventPublisher::new(self, sink, metrics, Arc::clone(clock));
+        let (ledger, now) = (Arc::clone(ledger), Arc::clone(clock));
+        let scheduler = Scheduler::new(config, ledger, audit, self, names, now, stopped.clone());
+        let publisher =
+            |sink| EventPublisher::new(self, sink, metrics, Arc::clone(clock), stopped.clone());
         let publishers: Vec<_> = sinks.into_iter().map(publisher).collect();
-        let backlogs = (!publishers.is_empty()).then_some(backlogs);
-        Ok(EventTasks { publishers, backlogs, scheduler })
+        Ok(EventTasks { publishers, backlogs, scheduler, receivers, stop })
     }
 }
 
@@ -149,15 +155,19 @@ impl From<&dyn EventSink> for Receiver {
 // === impl EventTasks ===
 
 impl EventTasks {
-    /// Starts every task in `tasks`.
-    pub fn spawn(self, tasks: &mut JoinSet<()>) {
+    /// Takes the receivers of these tasks.
+    pub(crate) fn take_receivers(&mut self) -> Vec<Receiver> {
+        mem::take(&mut self.receivers)
+    }
+
+    /// Starts every task in `tasks`, and returns what stops them.
+    pub(crate) fn spawn(self, tasks: &mut JoinSet<()>) -> watch::Sender<bool> {
         for publisher in self.publishers {
             tasks.spawn(publisher.run());
         }
-        if let Some(backlogs) = self.backlogs {
-            tasks.spawn(backlogs.run());
-        }
+        tasks.spawn(self.backlogs.run());
         tasks.spawn(self.scheduler.run());
+        self.stop
     }
 }
 

@@ -6,6 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `events` | [`Events`]: the log, new-event notifications, shutdown; [`EventTasks`]: the background tasks |
+//! | `supervisor` | [`EventSupervisor`]: runs these tasks, and replaces them when the configuration changes |
 //! | `publisher` | the task of one sink: becomes leader, reads, delivers, records |
 //! | `pass` | progress of a publisher through the log, and the subjects that are blocked |
 //! | `batch` | delivers one batch: subjects concurrently, the events of each in order |
@@ -27,6 +28,7 @@ mod publisher;
 mod scheduler;
 mod sink;
 mod streams;
+mod supervisor;
 
 pub use self::{
     config::{
@@ -36,6 +38,7 @@ pub use self::{
     events::{EventTasks, Events, EventsConfig, NewEvents, Receiver, Shutdown},
     metrics::EventMetrics,
     streams::{EventStreams, StreamLimit, StreamPermit},
+    supervisor::{EventSupervisor, NextTasks},
 };
 
 #[cfg(test)]

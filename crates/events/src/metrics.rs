@@ -70,6 +70,13 @@ impl EventMetrics {
         Ok(metrics)
     }
 
+    /// Forgets the undelivered events of every kind of sink.
+    pub(crate) fn clear_backlogs(&self) {
+        for kind in KINDS {
+            self.sink(kind).undelivered(0, 0.0);
+        }
+    }
+
     pub(crate) fn sink(&self, kind: &'static str) -> SinkMetrics {
         SinkMetrics { metrics: self.clone(), kind }
     }

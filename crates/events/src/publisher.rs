@@ -74,6 +74,7 @@ impl EventPublisher {
         sink: Box<dyn EventSink>,
         metrics: &EventMetrics,
         clock: Arc<dyn Clock>,
+        shutdown: Shutdown,
     ) -> Self {
         Self {
             log: Arc::clone(events.log()),
@@ -81,7 +82,7 @@ impl EventPublisher {
             metrics: metrics.sink(sink.kind()),
             sink,
             new_events: events.new_events().subscribe(),
-            shutdown: events.shutdown(),
+            shutdown,
             leadership: None,
             unrecorded: Vec::new(),
             pass: LogPass::default(),

@@ -47,6 +47,7 @@ impl Scheduler {
         events: &Events,
         sinks: Vec<String>,
         clock: Arc<dyn Clock>,
+        shutdown: Shutdown,
     ) -> Self {
         let schedule = config.reset_schedule;
         Self {
@@ -57,7 +58,7 @@ impl Scheduler {
             retention: config.retention.clone(),
             sinks,
             clock,
-            shutdown: events.shutdown(),
+            shutdown,
         }
     }
 

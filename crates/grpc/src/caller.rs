@@ -15,7 +15,7 @@ pub(super) async fn may<T: Sync>(
 ) -> Result<Author, CallError> {
     let metadata = request.metadata();
     let token = metadata.get("authorization").map(MetadataValue::as_encoded_bytes);
-    let actor = access.auth.authorize(token, action).await?;
+    let actor = access.auth().authorize(token, action).await?;
     // The surface has put it there, whether the caller sent one or not.
     let request_id = metadata.get("x-request-id").and_then(|id| id.to_str().ok());
     Ok(access.author(actor, request_id.unwrap_or_default()))

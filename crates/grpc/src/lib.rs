@@ -38,6 +38,6 @@ mod wire;
 
 pub use self::{
     call_metrics::CallMetrics,
-    envoy::EnvoySurface,
+    envoy::{EnvoySettings, EnvoySurface},
     surface::{Around, Grpc, UseCases},
 };

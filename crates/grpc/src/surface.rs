@@ -15,6 +15,7 @@ use headgate_api::{
     rate_limits::{MeteredChecks, RuleAdmin},
     request_id::{self, RequestId},
 };
+use headgate_config::LiveDuration;
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
     log::{ACCESS, AccessLog},
@@ -80,7 +81,7 @@ pub struct Around {
     /// Picks the calls that the access log has.
     pub access_log: AccessLog,
     /// Maximum duration of a call.
-    pub request_timeout: Duration,
+    pub request_timeout: LiveDuration,
 }
 
 type Answerer = Arc<dyn Fn(Request<RequestBody>) -> Answering + Send + Sync>;
@@ -173,9 +174,8 @@ impl Grpc {
 
     /// Calls the method at `place`, within the timeouts of the caller and of the server.
     async fn call(&self, place: usize, request: Request<RequestBody>) -> Response<Body> {
-        let timeout = deadline::of(request.headers());
-        let timeout = timeout
-            .map_or(self.around.request_timeout, |asked| asked.min(self.around.request_timeout));
+        let longest = self.around.request_timeout.get();
+        let timeout = deadline::of(request.headers()).map_or(longest, |asked| asked.min(longest));
         match in_time(timeout, (self.answerers[place])(request)).await {
             Ok(Ok(response)) => response,
             Err(_) => Status::from(CallError::TimedOut).into_http(),

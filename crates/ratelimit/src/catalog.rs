@@ -7,7 +7,7 @@ use std::sync::{
 
 use arc_swap::ArcSwap;
 use headgate::{Clock, LimitError, Timestamp};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::{
     Defaults, RateLimitRule, RateLimitRuleRepository, RepositoryError, Revision, RuleDelta,
@@ -18,12 +18,22 @@ use crate::{
 /// and the next one shares what did not change.
 pub struct Catalog {
     current: ArcSwap<Snapshot>,
-    defaults: Defaults,
+    defaults: ArcSwap<Defaults>,
     clock: Arc<dyn Clock>,
     freshness: RwLock<Freshness>,
     /// Serializes refreshes, so that an older load never replaces a newer one.
-    refreshing: Mutex<()>,
+    refreshing: Arc<Mutex<()>>,
     read: Reads,
+}
+
+/// Defaults that are ready to be applied: the rules are compiled with them. No refresh runs until
+/// this is applied or dropped.
+#[must_use = "the defaults apply when they are committed"]
+pub struct PreparedDefaults {
+    catalog: Arc<Catalog>,
+    defaults: Arc<Defaults>,
+    snapshot: Arc<Snapshot>,
+    _turn: OwnedMutexGuard<()>,
 }
 
 /// Number of rules read from the repository so far.
@@ -65,10 +75,10 @@ impl Catalog {
         let empty = Snapshot::compile(Revision::default(), Vec::new(), &defaults, None)?;
         Ok(Self {
             current: ArcSwap::from_pointee(empty),
-            defaults,
+            defaults: ArcSwap::from_pointee(defaults),
             clock,
             freshness: RwLock::new(Freshness { confirmed_at: None, error: None }),
-            refreshing: Mutex::default(),
+            refreshing: Arc::default(),
             read: Reads::default(),
         })
     }
@@ -79,8 +89,25 @@ impl Catalog {
     }
 
     /// Returns the limit for subjects without a rule.
-    pub const fn defaults(&self) -> &Defaults {
-        &self.defaults
+    pub fn defaults(&self) -> Arc<Defaults> {
+        self.defaults.load_full()
+    }
+
+    /// Compiles the rules with other defaults, on a blocking thread. Nothing changes until they are
+    /// committed.
+    pub async fn prepare_defaults(
+        self: &Arc<Self>,
+        defaults: Defaults,
+    ) -> Result<PreparedDefaults, RepositoryError> {
+        let turn = Arc::clone(&self.refreshing).lock_owned().await;
+        let (current, defaults) = (self.load(), Arc::new(defaults));
+        let new = Arc::clone(&defaults);
+        let compile = move || current.with_defaults(&new);
+        let compiled =
+            tokio::task::spawn_blocking(compile).await.map_err(RepositoryError::unavailable)?;
+        let snapshot = compiled.map_err(|error| RepositoryError::Corrupt(error.to_string()))?;
+        let (catalog, snapshot) = (Arc::clone(self), Arc::new(snapshot));
+        Ok(PreparedDefaults { catalog, defaults, snapshot, _turn: turn })
     }
 
     /// Returns the server's time.
@@ -159,15 +186,25 @@ impl Catalog {
         loaded: Loaded,
         read: usize,
     ) -> Result<(), RepositoryError> {
+        let defaults = self.defaults();
         let next = if read <= MAX_INLINE {
-            loaded.compile(&current, &self.defaults)?
+            loaded.compile(&current, &defaults)?
         } else {
-            let defaults = self.defaults.clone();
             let compile = move || loaded.compile(&current, &defaults);
             tokio::task::spawn_blocking(compile).await.map_err(RepositoryError::unavailable)??
         };
         self.current.store(Arc::new(next));
         Ok(())
+    }
+}
+
+// === impl PreparedDefaults ===
+
+impl PreparedDefaults {
+    /// Applies the defaults.
+    pub fn commit(self) {
+        self.catalog.defaults.store(self.defaults);
+        self.catalog.current.store(self.snapshot);
     }
 }
 

@@ -27,7 +27,7 @@ pub mod usecase;
 pub mod window;
 
 pub use audit::{AuditEntry, AuditFilter, AuditLog};
-pub use catalog::{Catalog, Refreshed};
+pub use catalog::{Catalog, PreparedDefaults, Refreshed};
 pub use compiled::CompiledRule;
 pub use draft::Draft;
 pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Revision};

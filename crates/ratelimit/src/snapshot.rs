@@ -106,6 +106,28 @@ impl Snapshot {
         Ok(next)
     }
 
+    /// Returns the same rules with another default rule. Rules without a failure mode of their own
+    /// get the new one; all keep their tallies.
+    pub fn with_defaults(&self, defaults: &Defaults) -> Result<Self, LimitError> {
+        let [old] = &self.default;
+        let default = CompiledRule::from_defaults(defaults, Arc::clone(old.tally()));
+        let same_fail_mode = default.fail_mode() == old.fail_mode();
+        let mut next = Self { default: [Arc::new(default)], ..self.clone() };
+        if same_fail_mode {
+            return Ok(next);
+        }
+        for old in self.by_id.iter() {
+            let inherits = |rule: &&RateLimitRule| rule.spec.fail_mode.is_none();
+            if let Some(rule) = old.rule().filter(inherits) {
+                let tally = Arc::clone(old.tally());
+                let compiled = CompiledRule::new(rule.clone(), defaults.fail_mode, tally)?;
+                next.remove(rule.id);
+                next.add(&Arc::new(compiled.counted(old.is_counted())));
+            }
+        }
+        Ok(next)
+    }
+
     /// Adds or replaces `rules`.
     fn put(
         &mut self,

@@ -2,18 +2,19 @@
 
 mod build;
 mod connection_metrics;
+mod live;
 mod metrics_export;
 mod query_metrics;
 mod serve;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use headgate::LimitError;
 use headgate_api::{Operations, quotas::QuotaTasks};
-use headgate_config::{ConfigError, Problem};
+use headgate_config::{ConfigError, LiveDuration, Problem};
 use headgate_console::Sampler;
 use headgate_envoy::Configurator;
-use headgate_events::{EventTasks, Events};
+use headgate_events::{EventSupervisor, Events};
 use headgate_grpc::Grpc;
 use headgate_serve::{Connections, Timeouts};
 use headgate_stores::OpenError;
@@ -22,10 +23,10 @@ use headgate_telemetry::{
     trace::{Tracer, TracerError},
 };
 use thiserror::Error;
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::net::TcpListener;
 
 use self::metrics_export::MetricsExport;
-use crate::{refresher::Refresher, rest::Surface, workers::Workers};
+use crate::{refresher::Refresher, reload::Reloader, rest::Surface, workers::Workers};
 
 pub use crate::workers::Liveness;
 pub use headgate_auth::AdminToken;
@@ -36,13 +37,14 @@ pub struct App {
     surface: Arc<Surface>,
     grpc: Arc<Grpc>,
     operations: Arc<Operations>,
+    reloader: Arc<Reloader>,
     tasks: Tasks,
     events: Events,
     workers: Workers,
     new_admin_token: Option<AdminToken>,
     connections: Arc<Connections>,
     timeouts: Timeouts,
-    shutdown_delay: Duration,
+    shutdown_delay: LiveDuration,
     tracer: Option<Tracer>,
     metrics_export: Option<Arc<MetricsExport>>,
 }
@@ -51,7 +53,7 @@ pub struct App {
 struct Tasks {
     refresher: Refresher,
     sampler: Sampler,
-    events: EventTasks,
+    events: EventSupervisor,
     quotas: QuotaTasks,
     envoy: Option<Configurator>,
 }
@@ -64,10 +66,6 @@ pub struct Listeners {
     /// For gRPC.
     pub grpc: TcpListener,
 }
-
-/// Reloads the configuration of Envoy's domains while the server runs.
-#[derive(Clone, Debug)]
-pub struct Reload(Option<Arc<Notify>>);
 
 /// A server that cannot be built.
 #[derive(Debug, Error)]
@@ -113,10 +111,9 @@ impl App {
         self.operations.store
     }
 
-    /// Returns a handle that reloads Envoy's domains at once: from files, or by reconnecting to the
-    /// management server.
-    pub fn reload(&self) -> Reload {
-        Reload(self.tasks.envoy.as_ref().map(|configurator| Arc::clone(configurator.reload())))
+    /// Returns what reloads the configuration while the server runs.
+    pub fn reloader(&self) -> Arc<Reloader> {
+        Arc::clone(&self.reloader)
     }
 
     /// Returns a check that the server is alive.
@@ -134,12 +131,5 @@ impl App {
 impl App {
     pub(crate) fn surface(&self) -> &Surface {
         &self.surface
-    }
-}
-
-impl Reload {
-    /// Reloads now. Returns false if there is nothing to reload.
-    pub fn now(&self) -> bool {
-        self.0.as_ref().inspect(|asked| asked.notify_one()).is_some()
     }
 }

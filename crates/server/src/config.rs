@@ -6,6 +6,7 @@
 
 mod audit;
 mod database;
+mod effect;
 mod quota;
 mod rate_limiter;
 mod ratelimit;
@@ -16,7 +17,7 @@ use std::path::Path;
 
 use headgate_auth::AuthConfig;
 use headgate_config::{ConfigError, Print, Printed, Problem, Schema, SectionList, print_sections};
-use headgate_console::ConsoleConfig;
+use headgate_console::{ConsoleConfig, assets::fingerprint};
 use headgate_envoy::EnvoyConfig;
 use headgate_events::{EventsConfig, KafkaConfig, WebhookConfig, webhook_contradictions};
 use headgate_stores::{MemoryConfig, RedisConfig};
@@ -26,6 +27,7 @@ use serde::Deserialize;
 pub use self::{
     audit::AuditConfig,
     database::DatabaseConfig,
+    effect::Effect,
     quota::QuotaConfig,
     rate_limiter::{
         AlgorithmName, LeakyBucketConfig, LeakyBucketOverride, OverrideConfig, RateLimiterConfig,
@@ -117,6 +119,22 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
         SCHEMA.load(file, environment, |config: &Self| config.contradictions().collect())
+    }
+
+    /// Reports what each section accepts by itself but the whole does not.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem at once.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let problems: Vec<Problem> = self.contradictions().collect();
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError::problems(problems)) }
+    }
+
+    /// Returns a fingerprint of the printed configuration, in which secrets are masked: sixteen
+    /// hexadecimal digits.
+    pub(crate) fn version(&self) -> String {
+        fingerprint(&self.printed().to_string())
     }
 
     /// Returns every key with the value in effect, secrets masked.

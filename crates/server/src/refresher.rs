@@ -3,6 +3,7 @@
 use std::{fmt::Display, sync::Arc, time::Duration};
 
 use headgate_api::quotas::Skew;
+use headgate_config::LiveDuration;
 use headgate_persistence::{Database, LedgerClock, SchemaVersion};
 use headgate_quota::{PolicyCatalog, QuotaPolicyRepository};
 use headgate_ratelimit::{
@@ -17,7 +18,7 @@ pub(crate) struct Refresher {
     policies: Arc<PolicyCatalog>,
     database: Arc<Database>,
     clock: Arc<LedgerClock>,
-    every: Duration,
+    every: LiveDuration,
     /// True once the tables are those of this version.
     migrated: bool,
     failing: Failing,
@@ -44,7 +45,7 @@ impl Refresher {
         policies: Arc<PolicyCatalog>,
         database: Arc<Database>,
         clock: Arc<LedgerClock>,
-        every: Duration,
+        every: LiveDuration,
     ) -> Self {
         Self {
             catalog,
@@ -173,12 +174,11 @@ impl Refresher {
         tokio::pin!(listening);
         loop {
             let Failing { rules, policies, writes } = self.failing;
-            let pause =
-                if rules || policies || writes { self.every.min(RETRY) } else { self.every };
+            let max = if rules || policies || writes { RETRY } else { Duration::MAX };
             tokio::select! {
                 () = &mut listening => {}
                 () = changed.notified() => {}
-                () = time::sleep(pause) => {}
+                () = self.every.sleep(max) => {}
             }
             self.refresh().await;
         }

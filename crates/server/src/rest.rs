@@ -5,6 +5,7 @@ mod audit;
 mod caller;
 mod check;
 mod client;
+mod config;
 mod console;
 mod docs;
 mod documents;
@@ -43,8 +44,7 @@ use axum::routing::{delete, get, post};
 use self::{error::ErrorFormat, routes::Routes};
 
 pub(crate) use self::{
-    client::Clients,
-    keyed::KeyedApi,
+    keyed::{KeyedApi, KeyedSettings},
     request_metrics::RequestMetrics,
     state::UseCases,
     surface::{Around, Surface},
@@ -59,6 +59,7 @@ fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
         .unknown_below(quotas::PATH, ErrorFormat::Quota)
         .unknown_below(events::PATH, ErrorFormat::Quota)
         .merge(services())
+        .merge(config())
         .merge(health(metrics_path))
         .merge(docs(metrics_path));
     if console {
@@ -112,6 +113,10 @@ fn services() -> Routes {
         .route(documents::PATH, get(documents::list))
         .route("/api/v1/services/{service}", get(documents::get).put(documents::put))
         .route("/api/v1/services/{service}/changes", get(documents::changes::changes))
+}
+
+fn config() -> Routes {
+    Routes::default().route(config::PATH, post(config::reload))
 }
 
 /// Health and metrics; the path of the metrics is configurable.

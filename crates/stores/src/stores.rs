@@ -1,6 +1,6 @@
 use std::{num::NonZeroU32, sync::Arc};
 
-use headgate::{BatchLimiter, Breaker, Clock, FailurePolicy, Limit, Store};
+use headgate::{BatchLimiter, Breaker, Clock, FailurePolicy, Limit, Replicas, Store};
 use headgate_config::Problem;
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{NewcomerBound, RedisStore};
@@ -38,6 +38,8 @@ pub struct Stores {
     pub kind: StoreKind,
     /// The counters of quotas.
     pub counters: Counters,
+    /// The replicas that share limits while the store is down.
+    pub replicas: Replicas,
 }
 
 /// A store that cannot be opened.
@@ -81,7 +83,7 @@ impl Stores {
         let memory = Arc::new(memory.build());
         registry.register(Box::new(MemoryCollector::new(Arc::clone(&memory), capacity)?))?;
         match settings.redis.target().map_err(OpenError::Config)? {
-            None => Self::in_memory(memory, limit, registry),
+            None => Self::in_memory(memory, settings, limit, registry),
             Some(target) => {
                 let spans = tracer.map(|tracer| tracer.database("redis", target.server()));
                 let redis = Arc::new(RedisStore::connect(target));
@@ -92,6 +94,7 @@ impl Stores {
 
     fn in_memory(
         memory: Arc<MemoryStore>,
+        settings: StoreSettings<'_>,
         limit: &Limit,
         registry: &Registry,
     ) -> Result<Self, OpenError> {
@@ -105,6 +108,7 @@ impl Stores {
             counters: Counters::new(memory, false, &probe),
             probe,
             kind,
+            replicas: settings.replicas.into(),
         })
     }
 
@@ -140,9 +144,9 @@ impl Stores {
         let probe = probe.of_redis(redis);
         let counters = Counters::new(Arc::clone(&direct) as _, true, &probe);
         let primary = bounded.unwrap_or(direct);
-        let limiter =
-            BatchLimiter::new(FailurePolicy::new(primary, memory, settings.replicas, clock));
-        Ok(Self { limiter, probe, kind, counters })
+        let replicas = Replicas::from(settings.replicas);
+        let policy = FailurePolicy::new(primary, memory, replicas.clone(), clock);
+        Ok(Self { limiter: BatchLimiter::new(policy), probe, kind, counters, replicas })
     }
 }
 

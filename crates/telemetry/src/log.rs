@@ -10,6 +10,7 @@ use tracing_subscriber::{
     filter::LevelFilter,
     layer::{Filter, SubscriberExt},
     registry::Registry,
+    reload::{self, Handle},
     util::SubscriberInitExt,
 };
 
@@ -28,14 +29,31 @@ pub enum LogError {
     Taken(#[from] tracing_subscriber::util::TryInitError),
 }
 
+/// Changes the level of the log.
+#[derive(Clone, Debug)]
+pub struct LogControl {
+    /// `None` if `RUST_LOG` decides.
+    level: Option<Handle<LevelFilter, Registry>>,
+}
+
+impl LogControl {
+    /// Changes the level, unless `RUST_LOG` decides.
+    pub fn set_level(&self, config: &LogConfig) {
+        // It fails only if logging is gone.
+        let _ = self.level.as_ref().map(|handle| handle.reload(level(config)));
+    }
+}
+
 /// Starts logging for the whole process. `rust_log`, where given, overrides the level.
-pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<(), LogError> {
-    let level = config.level.to_string().parse().unwrap_or(LevelFilter::INFO);
-    let filter: Box<dyn Filter<Registry> + Send + Sync> =
+pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<LogControl, LogError> {
+    let (filter, level): (Box<dyn Filter<Registry> + Send + Sync>, _) =
         match rust_log.filter(|filter| !filter.is_empty()) {
-            Some(filter) => Box::new(EnvFilter::builder().parse(filter)?),
+            Some(filter) => (Box::new(EnvFilter::builder().parse(filter)?), None),
             // A level alone is cheaper than a filter with directives.
-            None => Box::new(level),
+            None => {
+                let (filter, handle) = reload::Layer::new(level(config));
+                (Box::new(filter), Some(handle))
+            }
         };
     let colours = io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
@@ -44,5 +62,9 @@ pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<(), LogError>
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(lines.with_filter(filter)).try_init()?;
-    Ok(())
+    Ok(LogControl { level })
+}
+
+fn level(config: &LogConfig) -> LevelFilter {
+    config.level.to_string().parse().unwrap_or(LevelFilter::INFO)
 }

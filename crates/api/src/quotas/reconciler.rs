@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use headgate_config::LiveDuration;
 use headgate_quota::usecase::Housekeeping;
-use tokio::time;
 use tracing::{info, warn};
 
 use super::QuotaMetrics;
@@ -12,7 +12,7 @@ use super::QuotaMetrics;
 pub struct Reconciler {
     house: Housekeeping,
     metrics: QuotaMetrics,
-    every: Duration,
+    every: LiveDuration,
     /// True if the last attempt failed: an outage is logged once.
     failing: bool,
 }
@@ -22,20 +22,20 @@ const ROUNDS: u32 = 6;
 
 impl Reconciler {
     /// Creates a reconciler that runs `every` so often.
-    pub const fn new(house: Housekeeping, metrics: QuotaMetrics, every: Duration) -> Self {
+    pub const fn new(house: Housekeeping, metrics: QuotaMetrics, every: LiveDuration) -> Self {
         Self { house, metrics, every, failing: false }
     }
 
     /// Never returns.
     pub async fn run(mut self) {
         loop {
-            time::sleep(self.every).await;
+            self.every.sleep(Duration::MAX).await;
             self.reconcile().await;
         }
     }
 
     async fn reconcile(&mut self) {
-        match self.house.reconcile(self.every * ROUNDS).await {
+        match self.house.reconcile(self.every.get() * ROUNDS).await {
             Ok(drift) => {
                 self.metrics.drifted(drift);
                 let (missing, behind, ahead) = (drift.missing, drift.behind, drift.ahead);

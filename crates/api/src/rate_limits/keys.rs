@@ -43,18 +43,14 @@ impl MeteredKeys {
         &self.metrics
     }
 
-    /// The configured limits.
-    pub fn limits(&self) -> &KeyedLimits {
-        self.keys.limits()
-    }
-
     /// Admits or denies a request of a key, and takes its permits if it is admitted.
-    pub async fn check(
+    pub async fn check<'l>(
         &self,
+        limits: &'l KeyedLimits,
         question: &KeyedQuestion<'_>,
-    ) -> Result<KeyedVerdict<'_>, KeyedError> {
+    ) -> Result<KeyedVerdict<'l>, KeyedError> {
         let stopwatch = Stopwatch::start(&*self.clock);
-        let verdict = self.keys.check(question).await?;
+        let verdict = self.keys.check(limits, question).await?;
         let (algorithm, decision) = (question.algorithm, &verdict.decision);
         self.metrics.decided(algorithm, decision, stopwatch.elapsed());
         if self.traced {
@@ -74,8 +70,12 @@ impl MeteredKeys {
     }
 
     /// Returns the remaining permits of a key, and takes nothing.
-    pub async fn peek(&self, question: &KeyedQuestion<'_>) -> Result<KeyedVerdict<'_>, KeyedError> {
-        let verdict = self.keys.peek(question).await?;
+    pub async fn peek<'l>(
+        &self,
+        limits: &'l KeyedLimits,
+        question: &KeyedQuestion<'_>,
+    ) -> Result<KeyedVerdict<'l>, KeyedError> {
+        let verdict = self.keys.peek(limits, question).await?;
         self.warn_if_degraded(question, &verdict);
         Ok(verdict)
     }
@@ -83,6 +83,7 @@ impl MeteredKeys {
     /// Restores the whole limit of a key, under one algorithm or under all.
     pub async fn reset(
         &self,
+        limits: Arc<KeyedLimits>,
         algorithm: Option<KeyedAlgorithm>,
         key: Key<'_>,
         author: Author,
@@ -91,7 +92,7 @@ impl MeteredKeys {
         run_to_completion(async move {
             let request_id = author.request_id.clone();
             let space = key.space();
-            let report = keys.reset(algorithm, key.as_key(&space), author).await;
+            let report = keys.reset(&limits, algorithm, key.as_key(&space), author).await;
             log_unsettled(&request_id, &report);
             report.outcome
         })

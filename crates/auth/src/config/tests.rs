@@ -65,7 +65,7 @@ fn the_query_of_a_url_is_not_shown() {
     ] {
         let url = HttpUrl::try_from(url.to_owned()).unwrap();
         assert_eq!(format!("{url:?}"), shown);
-        assert_eq!(url.print(), Printed::scalar(shown));
+        assert_eq!(url.print().to_string(), format!("\"{shown}\"\n"));
     }
 }
 

@@ -59,3 +59,36 @@ async fn without_tokens_every_token_is_unknown() {
         assert_eq!(guard.token_error("ci-secret-0123456789").await, TokenError::Unknown);
     }
 }
+
+#[tokio::test]
+async fn a_reconfigured_auth_refuses_removed_tokens_and_keeps_the_keys_of_the_issuer() {
+    let issuer = Issuer::start();
+    let url = issuer.url();
+    let before = TestAuth::new(&[("auth.jwks_url", &url), ("auth.tokens", TOKENS)], None);
+    let jwt = issuer.token_for("sys_admin");
+    assert!(before.read(&jwt).await.is_ok());
+    let ci = before.read("ci-secret-0123456789").await.unwrap();
+    let eyes = before.read("eyes-secret-0123456789").await.unwrap();
+    let person = before.read(&jwt).await.unwrap();
+    let fetches = issuer.fetches();
+
+    let fewer = "[{name: ci, role: sys_operator, token: ci-secret-0123456789}]";
+    let after = before.reconfigured(&[("auth.jwks_url", &url), ("auth.tokens", fewer)]);
+    assert!(after.read("ci-secret-0123456789").await.is_ok());
+    assert_eq!(after.token_error("eyes-secret-0123456789").await, TokenError::Malformed);
+    assert!(after.read(&jwt).await.is_ok());
+    assert_eq!(issuer.fetches(), fetches, "the keys were kept");
+    for (actor, accepted) in [(&ci, true), (&eyes, false), (&person, true)] {
+        assert_eq!(after.auth.still_accepts(actor, &before.auth), accepted, "{actor:?}");
+    }
+
+    let demoted = "[{name: ci, role: sys_auditor, token: ci-secret-0123456789}]";
+    let rotated = "[{name: ci, role: sys_operator, token: other-secret-0123456789}]";
+    for tokens in [demoted, rotated] {
+        let after = before.reconfigured(&[("auth.tokens", tokens)]);
+        assert!(!after.auth.still_accepts(&ci, &before.auth), "{tokens}");
+        assert!(!after.auth.still_accepts(&person, &before.auth), "the issuer is gone");
+    }
+    let elsewhere = [("auth.jwks_url", &*url), ("auth.audience", "other")];
+    assert!(!before.reconfigured(&elsewhere).auth.still_accepts(&person, &before.auth));
+}

@@ -201,6 +201,11 @@ impl Server {
         self.stop(signal)
     }
 
+    /// Waits for the exit.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.process.wait().expect("the server ends")
+    }
+
     /// Like [`Self::signal`], but keeps the folder.
     pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
         self.send(signal);

@@ -27,6 +27,7 @@ mod quota;
 mod quota_chaos;
 mod quota_clock;
 mod ratelimit_tests;
+mod reload;
 mod request_id;
 mod rolling;
 mod rules;

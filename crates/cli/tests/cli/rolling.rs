@@ -76,7 +76,7 @@ impl Client {
 }
 
 /// Clients that send one request after the other until stopped.
-struct Load {
+pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
     clients: Vec<JoinHandle<Vec<String>>>,
@@ -84,7 +84,7 @@ struct Load {
 
 impl Load {
     /// Starts clients that keep their connections.
-    fn start(address: SocketAddr, clients: usize) -> Self {
+    pub(crate) fn start(address: SocketAddr, clients: usize) -> Self {
         Self::with(clients, move |stop, answered| ask(address, stop, answered))
     }
 
@@ -103,7 +103,7 @@ impl Load {
     }
 
     /// Waits for `more` responses.
-    fn answered(&self, more: usize) {
+    pub(crate) fn answered(&self, more: usize) {
         let before = self.answered.load(SeqCst);
         let enough = || self.answered.load(SeqCst) >= before + more || self.is_over();
         assert!(wait_until(LIMIT, enough), "only {}", self.answered.load(SeqCst) - before);
@@ -115,7 +115,7 @@ impl Load {
     }
 
     /// Stops the clients and returns their errors.
-    fn stop(self) -> Vec<String> {
+    pub(crate) fn stop(self) -> Vec<String> {
         self.stop.store(true, SeqCst);
         self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     }
@@ -228,7 +228,6 @@ fn sighup_reloads_envoy_files_and_does_not_stop_the_server() {
     server.send("-HUP");
     let logged = || server.log().contains("loaded Envoy configuration domains=2");
     assert!(wait_until(LIMIT, logged), "{}", server.log());
-    assert!(server.log().contains("SIGHUP does not reload the configuration"), "{}", server.log());
     let address = server.url().trim_start_matches("http://").parse().unwrap();
     assert_eq!(Client::connect(address).unwrap().check().unwrap().status, 200);
     assert_eq!(server.signal("-TERM").code(), Some(0));

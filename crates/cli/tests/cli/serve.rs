@@ -40,7 +40,7 @@ fn reads_the_configuration_file_from_flag_or_variable() {
         "headgate: invalid configuration:\n  server.prot ({path}:2): unknown key; \
          known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, \
          request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, \
-         shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds\n"
+         shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds, watch_config\n"
     );
     assert_eq!(stderr(&output), expected);
     assert_eq!(stdout(&output), "");

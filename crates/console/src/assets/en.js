@@ -260,6 +260,7 @@ export const words = {
   "audit.quota.update": "changed quota",
   "audit.quota.delete": "deleted quota",
   "audit.quota.reset": "reset usage of quota",
+  "audit.config.reload": "reloaded the configuration",
   "audit.outcome.unknown": "outcome unknown",
   "audit.outcome.not_done": "not done",
 };

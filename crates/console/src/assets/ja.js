@@ -280,6 +280,7 @@ export const words = {
   "audit.quota.update": "クォータを変更",
   "audit.quota.delete": "クォータを削除",
   "audit.quota.reset": "クォータの使用量をリセット",
+  "audit.config.reload": "設定を再読み込み",
   "audit.outcome.unknown": "結果は不明",
   "audit.outcome.not_done": "未実行",
 };

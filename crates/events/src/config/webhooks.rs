@@ -190,7 +190,7 @@ print_sections! {
 
 impl Print for WebhookUrl {
     fn print(&self) -> Printed {
-        Printed::scalar(self.shown())
+        Printed::masked(self.shown(), self.0.as_str())
     }
 }
 

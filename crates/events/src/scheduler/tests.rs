@@ -90,7 +90,8 @@ impl Diary {
         let empty = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
         let audit = audit(empty, None);
         let ledger = Arc::clone(self) as _;
-        let scheduler = Scheduler::new(config, ledger, audit, &events, Vec::new(), clock);
+        let scheduler =
+            Scheduler::new(config, ledger, audit, &events, Vec::new(), clock, events.shutdown());
         let running = tokio::spawn(scheduler.run());
         self.done.subscribe().wait_for(|done| *done >= count).await.unwrap();
         events.shut_down();
@@ -273,6 +274,7 @@ async fn midnight_closes_the_day_but_neither_the_month_nor_the_new_day() {
         &events,
         Vec::new(),
         clock.clone(),
+        events.shutdown(),
     );
     for _ in 0..2 {
         scheduler.run_once(clock.now()).await.unwrap();
@@ -315,7 +317,15 @@ async fn only_old_audit_entries_are_deleted() {
         let ledger = Arc::new(quotas.clone());
         let settings = Settings::default();
         let config = settings.config();
-        let scheduler = Scheduler::new(config, ledger, audit, &events, Vec::new(), clock.clone());
+        let scheduler = Scheduler::new(
+            config,
+            ledger,
+            audit,
+            &events,
+            Vec::new(),
+            clock.clone(),
+            events.shutdown(),
+        );
         scheduler.run_once(clock.now()).await.unwrap();
         let page = Page::new(1, 10).unwrap();
         let entries = database.entries(&AuditFilter::default(), page).await.unwrap();

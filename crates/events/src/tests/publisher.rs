@@ -138,7 +138,13 @@ impl Running {
         let sink = Picky::default();
         let metrics = EventMetrics::new(&Registry::new(), &KafkaConfig::default()).unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1)));
-        let publisher = EventPublisher::new(&events, Box::new(sink.clone()), &metrics, clock);
+        let publisher = EventPublisher::new(
+            &events,
+            Box::new(sink.clone()),
+            &metrics,
+            clock,
+            events.shutdown(),
+        );
         tokio::spawn(publisher.run());
         Self { log, events, sink, began: Instant::now() }
     }

@@ -99,9 +99,9 @@ const fn shard(hash: u64) -> usize {
     (hash >> 40) as usize % SHARDS
 }
 
-#[cfg(test)]
 impl<T> Shards<T> {
     /// Number of shards that two tables do not share.
+    #[cfg(test)]
     pub(super) fn copied(&self, other: &Self) -> usize {
         let pairs = self.tables.iter().zip(other.tables.iter());
         let differ = pairs.filter(|(one, another)| !Arc::ptr_eq(one, another)).count();

@@ -86,6 +86,29 @@ fn a_changed_rule_keeps_its_tally() {
 }
 
 #[test]
+fn rules_without_a_fail_mode_follow_the_defaults() {
+    let (plain, mut explicit) = (rule("user", "*", 60), rule("user", "u1", 60));
+    explicit.spec.fail_mode = Some(FailMode::Local);
+    let before = snapshot(vec![plain.clone(), explicit.clone()], None);
+    before.rule(plain.id).unwrap().tally().count(true);
+    before.default[0].tally().count(false);
+    let defaults = Defaults {
+        limit: Limit::token_bucket(7, Duration::from_secs(30)).unwrap(),
+        window_seconds: 30,
+        fail_mode: FailMode::Closed,
+    };
+    let after = before.with_defaults(&defaults).unwrap();
+    assert_eq!(after.len(), 2);
+    assert_eq!(after.rule(plain.id).unwrap().fail_mode(), FailMode::Closed);
+    assert_eq!(after.rule(explicit.id).unwrap().fail_mode(), FailMode::Local);
+    assert_eq!(after.default[0].limit().capacity(), 7);
+    assert_eq!(after.rule(plain.id).unwrap().tally().allowed(), 1, "tallies stay");
+    assert_eq!(after.default[0].tally().denied(), 1);
+    assert_eq!(found(&after, "u1").0, Level::Exact);
+    assert_eq!(after.counted().count(), before.counted().count());
+}
+
+#[test]
 fn key_suffixes_cover_all_windows_and_algorithms() {
     let snapshot = snapshot(vec![rule("user", "u1", 10), rule("user", "*", 3600)], None);
     let suffixes = snapshot.key_suffixes(Scope::User, "u1");

@@ -11,10 +11,9 @@ use crate::{
     keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits},
 };
 
-/// Decides checks of keys without rules, with a single store call.
+/// Decides checks of keys without rules, with a single store call. Callers pass the limits in force.
 #[derive(Clone)]
 pub struct LimitKeys {
-    limits: Arc<KeyedLimits>,
     limiter: BatchLimiter,
     audit: Arc<dyn AuditLog>,
 }
@@ -55,37 +54,38 @@ pub enum KeyedError {
 
 impl LimitKeys {
     /// Creates the use case; resets are recorded in `audit`.
-    pub fn new(limits: Arc<KeyedLimits>, limiter: BatchLimiter, audit: Arc<dyn AuditLog>) -> Self {
-        Self { limits, limiter, audit }
-    }
-
-    /// Returns the limits.
-    pub fn limits(&self) -> &KeyedLimits {
-        &self.limits
+    pub fn new(limiter: BatchLimiter, audit: Arc<dyn AuditLog>) -> Self {
+        Self { limiter, audit }
     }
 
     /// Consumes the permits if the limit admits it.
-    pub async fn check(
+    pub async fn check<'l>(
         &self,
+        limits: &'l KeyedLimits,
         question: &KeyedQuestion<'_>,
-    ) -> Result<KeyedVerdict<'_>, KeyedError> {
-        self.decide(Verb::Acquire, question).await
+    ) -> Result<KeyedVerdict<'l>, KeyedError> {
+        self.decide(Verb::Acquire, limits, question).await
     }
 
     /// Returns what [`check`](Self::check) would, and consumes nothing.
-    pub async fn peek(&self, question: &KeyedQuestion<'_>) -> Result<KeyedVerdict<'_>, KeyedError> {
-        self.decide(Verb::Peek, question).await
+    pub async fn peek<'l>(
+        &self,
+        limits: &'l KeyedLimits,
+        question: &KeyedQuestion<'_>,
+    ) -> Result<KeyedVerdict<'l>, KeyedError> {
+        self.decide(Verb::Peek, limits, question).await
     }
 
-    async fn decide(
+    async fn decide<'l>(
         &self,
         verb: Verb,
+        limits: &'l KeyedLimits,
         question: &KeyedQuestion<'_>,
-    ) -> Result<KeyedVerdict<'_>, KeyedError> {
+    ) -> Result<KeyedVerdict<'l>, KeyedError> {
         let KeyedQuestion { algorithm, key, permits } = *question;
-        let limit = self.limits.of(algorithm, key.subject());
+        let limit = limits.of(algorithm, key.subject());
         let check = Check::new(key.within(algorithm.space()), limit.limit(), permits)?;
-        let batch = Batch::from(check.with_fail_mode(self.limits.fail_mode()));
+        let batch = Batch::from(check.with_fail_mode(limits.fail_mode()));
         let outcomes = self.limiter.apply(verb, &batch).await?;
         Ok(KeyedVerdict { decision: Decision::fold(&outcomes), limit })
     }
@@ -94,6 +94,7 @@ impl LimitKeys {
     /// cannot be written first.
     pub async fn reset(
         &self,
+        limits: &KeyedLimits,
         algorithm: Option<KeyedAlgorithm>,
         key: Key<'_>,
         author: Author,
@@ -101,7 +102,7 @@ impl LimitKeys {
         let chosen = |candidate: &KeyedAlgorithm| algorithm.is_none_or(|one| one == *candidate);
         // A cost of one is always valid, and the keys differ.
         let states = KeyedAlgorithm::ALL.into_iter().filter(chosen).filter_map(|algorithm| {
-            let limit = self.limits.of(algorithm, key.subject()).limit();
+            let limit = limits.of(algorithm, key.subject()).limit();
             Check::new(key.within(algorithm.space()), limit, Cost::ONE).ok()
         });
         let forget = async {
@@ -118,6 +119,6 @@ impl LimitKeys {
 
 impl std::fmt::Debug for LimitKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LimitKeys").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("LimitKeys").finish_non_exhaustive()
     }
 }

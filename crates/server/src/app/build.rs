@@ -1,10 +1,7 @@
 //! Building the server from its configuration, from the inside out: stores and database, use cases,
 //! surfaces.
 
-use std::{
-    io,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use headgate::{Clock, SystemClock};
 use headgate_api::{
@@ -14,10 +11,10 @@ use headgate_api::{
         CheckMetrics, KeyMetrics, MeteredChecks, MeteredKeys, RuleAdmin, RulesCollector,
     },
 };
-use headgate_auth::{Auth, AuthMode};
-use headgate_console::{Console, ConsoleSettings, Sampler};
+use headgate_auth::Auth;
+use headgate_console::{Console, Sampler};
 use headgate_envoy::{Configurator, EnvoyLimits, EnvoyMetrics};
-use headgate_events::{EventMetrics, EventTasks, Events};
+use headgate_events::{EventMetrics, EventSupervisor, Events};
 use headgate_grpc::{self as grpc, CallMetrics, EnvoySurface, Grpc};
 use headgate_persistence::{Database, QuotaDatabase};
 use headgate_quota::QuotaLedger;
@@ -28,20 +25,27 @@ use headgate_ratelimit::{
 use headgate_serve::Connections;
 use headgate_stores::{StoreSettings, Stores};
 use headgate_telemetry::{
-    log::AccessLog,
+    log::{AccessLog, LogControl},
     metrics::{Metrics, MetricsExporter, Runtimes, Totals},
     trace::Tracer,
 };
 use tokio::runtime::Handle;
 
 use super::{
-    AdminToken, App, BuildError, Tasks, connection_metrics::ConnectionsCollector,
-    metrics_export::MetricsExport, query_metrics::Queries,
+    AdminToken, App, BuildError, Tasks,
+    connection_metrics::ConnectionsCollector,
+    live::{
+        Durations, LiveAuth, LiveConsole, LiveDefaults, LiveEnvoy, LiveEvents, LiveKeys, LiveLog,
+        LiveReplicas, LiveWatch, admin_token, console_settings, envoy_settings,
+    },
+    metrics_export::MetricsExport,
+    query_metrics::Queries,
 };
 use crate::{
     config::Config,
     refresher::Refresher,
-    rest::{self, Clients, KeyedApi, RequestMetrics, Surface},
+    reload::{Live, Load, ReloadMetrics, Reloader},
+    rest::{self, KeyedApi, RequestMetrics, Surface},
     workers::Workers,
 };
 
@@ -60,7 +64,8 @@ struct QuotaParts {
     services: Arc<QuotaServices>,
     tasks: QuotaTasks,
     events: Events,
-    event_tasks: EventTasks,
+    event_tasks: EventSupervisor,
+    live_events: LiveEvents,
 }
 
 /// The service for Envoy, if it is enabled.
@@ -83,7 +88,23 @@ impl App {
     /// Builds the server that `config` describes, with the rules that the database has. A database
     /// or store that does not answer yet is retried while requests are served. It must be called
     /// within a tokio runtime.
+    ///
+    /// A reload finds nothing changed; see [`build_reloadable`](Self::build_reloadable).
     pub async fn build(config: &Config) -> Result<Self, BuildError> {
+        let same = config.clone();
+        Self::build_reloadable(config, Arc::new(move || Ok(same.clone())), None).await
+    }
+
+    /// Builds the server as [`build`](Self::build) does. A reload reads its configuration with
+    /// `load`, and sets the level of `log`.
+    pub async fn build_reloadable(
+        config: &Config,
+        load: Arc<Load>,
+        log: Option<LogControl>,
+    ) -> Result<Self, BuildError> {
+        let mut parts: Vec<Arc<dyn Live>> = vec![Arc::new(LiveWatch)];
+        parts.extend(log.map(|log| Arc::new(LiveLog(log)) as _));
+        let durations = Durations::new(config, &mut parts);
         let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
         let base = Foundation::open(config, &workers)?;
         let connections = Connections::new(config.server.bounds());
@@ -93,31 +114,40 @@ impl App {
             Runtimes { name: "connections", handles: workers.handles() },
             Runtimes { name: "background", handles: vec![Handle::current()] },
         ])?;
-        let quotas = QuotaParts::new(config, &base)?;
+        let quotas = QuotaParts::new(config, &base, &durations)?;
         let envoy = EnvoyParts::new(config, &base)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
         let use_cases = UseCases::new(config, &base, admin.as_ref())?;
-        let every = config.ratelimit.refresh_interval();
         let mut refresher = Refresher::new(
             Arc::clone(&base.catalog),
             Arc::clone(&quotas.services.catalog),
             Arc::clone(&base.database),
             Arc::clone(&quotas.services.clock),
-            every,
+            durations.refresh_interval.clone(),
         );
         refresher.refresh().await;
         let sampler = use_cases.sampler(&base, &envoy);
-        let grpc = grpc_surface(config, &base, &use_cases, &quotas, envoy.surface.clone())?;
-        let (tracer, around) = (base.tracer.clone(), base.around_rest(config)?);
-        let operations = Arc::new(base.operations(config, &quotas, envoy.surface.as_ref()));
+        let grpc =
+            grpc_surface((config, &durations), &base, &use_cases, &quotas, envoy.surface.clone())?;
+        let (tracer, around) = (base.tracer.clone(), base.around_rest(config, &durations)?);
+        parts.extend(use_cases.live(&base));
+        parts.extend(base.live());
+        parts.extend(envoy.surface.clone().map(|surface| Arc::new(LiveEnvoy(surface)) as _));
+        parts.push(Arc::new(quotas.live_events));
+        let reloader = base.reloader(config, load, parts)?;
+        let services = (&quotas.services, envoy.surface.as_ref());
+        let operations = Arc::new(base.operations(config, services));
         let exporter = MetricsExporter::new(&config.app, &config.observability.metrics.otlp)?;
         let metrics_export =
             exporter.map(|exporter| Arc::new(MetricsExport::new(exporter, &operations)));
-        let surface = rest_surface(config, use_cases, &quotas, &operations, around);
+        let quota_use_cases = (&quotas.services, &quotas.events);
+        let state = (&operations, &reloader);
+        let surface = rest_surface(config, use_cases, quota_use_cases, state, around);
         Ok(Self {
             surface: Arc::new(surface),
             grpc: Arc::new(grpc),
             operations,
+            reloader,
             tasks: Tasks {
                 refresher,
                 sampler,
@@ -130,7 +160,7 @@ impl App {
             new_admin_token: admin.filter(AdminToken::created),
             connections,
             timeouts: config.server.timeouts(),
-            shutdown_delay: config.server.shutdown_delay(),
+            shutdown_delay: durations.shutdown_delay,
             tracer,
             metrics_export,
         })
@@ -167,13 +197,36 @@ impl Foundation {
         Ok(Self { clock, metrics, tracer, stores, catalog, database })
     }
 
-    fn around_rest(&self, config: &Config) -> Result<rest::Around, BuildError> {
+    /// Creates the reloader of these parts.
+    fn reloader(
+        &self,
+        config: &Config,
+        load: Arc<Load>,
+        parts: Vec<Arc<dyn Live>>,
+    ) -> Result<Arc<Reloader>, BuildError> {
+        let metrics = ReloadMetrics::new(self.metrics.registry())?;
+        let (audit, clock) = (self.database.clone(), Arc::clone(&self.clock));
+        Ok(Arc::new(Reloader::new(config.clone(), load, parts, audit, clock, metrics)))
+    }
+
+    fn live(&self) -> [Arc<dyn Live>; 2] {
+        [
+            Arc::new(LiveDefaults(Arc::clone(&self.catalog))),
+            Arc::new(LiveReplicas(self.stores.replicas.clone())),
+        ]
+    }
+
+    fn around_rest(
+        &self,
+        config: &Config,
+        durations: &Durations,
+    ) -> Result<rest::Around, BuildError> {
         Ok(rest::Around {
             clock: Arc::clone(&self.clock),
             tracer: self.tracer.clone(),
             metrics: RequestMetrics::new(&self.metrics)?,
             access_log: AccessLog::new(config.observability.log.access_sample),
-            request_timeout: config.server.request_timeout(),
+            request_timeout: durations.request_timeout.clone(),
         })
     }
 
@@ -181,15 +234,14 @@ impl Foundation {
     fn operations(
         self,
         config: &Config,
-        quotas: &QuotaParts,
-        envoy: Option<&EnvoySurface>,
+        (quotas, envoy): (&Arc<QuotaServices>, Option<&EnvoySurface>),
     ) -> Operations {
         Operations {
             app: config.app.clone(),
             store: self.stores.kind,
             probe: self.stores.probe,
             rules: self.catalog,
-            quotas: Arc::clone(&quotas.services),
+            quotas: Arc::clone(quotas),
             database: self.database,
             envoy: envoy.map(|envoy| Arc::clone(&envoy.limits)),
             metrics: self.metrics,
@@ -201,7 +253,7 @@ impl Foundation {
 // === impl QuotaParts ===
 
 impl QuotaParts {
-    fn new(config: &Config, base: &Foundation) -> Result<Self, BuildError> {
+    fn new(config: &Config, base: &Foundation, durations: &Durations) -> Result<Self, BuildError> {
         let registry = base.metrics.registry();
         let kept: QuotaDatabase = base.database.quotas_on(Arc::clone(&base.clock));
         let events = Events::new(Arc::new(kept.clone()));
@@ -212,16 +264,25 @@ impl QuotaParts {
         let event_tasks = events
             .tasks(config.events(), &event_metrics, &ledger, base.database.clone(), &periods)
             .map_err(BuildError::Config)?;
+        let event_tasks = EventSupervisor::new(&events, event_tasks);
+        let live_events = LiveEvents {
+            events: events.clone(),
+            metrics: event_metrics,
+            ledger,
+            database: base.database.clone(),
+            periods,
+            next: event_tasks.next(),
+        };
         let metrics = QuotaMetrics::new(registry)?;
         let counters = base.stores.counters.clone();
         let settings = QuotaSettings {
             key_prefix: config.redis.key_prefix.as_str(),
             queue_capacity: config.quota.queue_capacity.get() as usize,
-            reconcile_interval: config.quota.reconcile_interval(),
+            reconcile_interval: durations.reconcile_interval.clone(),
         };
         let (services, tasks) =
             QuotaServices::new(&settings, &kept, events.new_events().clone(), counters, metrics);
-        Ok(Self { services: Arc::new(services), tasks, events, event_tasks })
+        Ok(Self { services: Arc::new(services), tasks, events, event_tasks, live_events })
     }
 }
 
@@ -234,14 +295,9 @@ impl EnvoyParts {
         let Some((catalog, configurator)) = Configurator::start(envoy, &metrics)? else {
             return Ok(Self { surface: None, configurator: None, metrics });
         };
-        let settings = envoy.settings(config.ratelimit.fail_mode());
         let limiter = base.stores.limiter.clone();
-        let surface = EnvoySurface {
-            limits: Arc::new(EnvoyLimits::new(catalog, limiter, settings, metrics.clone())),
-            requires_token: envoy.requires_token(),
-            headers: envoy.response_headers,
-            dynamic_metadata: envoy.dynamic_metadata,
-        };
+        let limits = Arc::new(EnvoyLimits::new(catalog, limiter, metrics.clone()));
+        let surface = EnvoySurface::new(limits, configurator.control(), envoy_settings(config));
         Ok(Self { surface: Some(surface), configurator: Some(configurator), metrics })
     }
 }
@@ -256,7 +312,7 @@ impl UseCases {
     ) -> Result<Self, BuildError> {
         let auth = Auth::new(&config.auth, admin, Arc::clone(&base.clock));
         let auth = auth.map_err(BuildError::Config)?;
-        let console = Arc::new(console(config, &base.clock));
+        let console = Arc::new(Console::new(console_settings(config), &base.clock));
         Ok(Self {
             checks: Arc::new(checks(base, &console)?),
             keyed: Arc::new(keyed(config, base, &console)?),
@@ -266,6 +322,16 @@ impl UseCases {
         })
     }
 
+    fn live(&self, base: &Foundation) -> [Arc<dyn Live>; 3] {
+        let (access, console) = (Arc::clone(&self.access), Arc::clone(&self.console));
+        let clock = Arc::clone(&base.clock);
+        [
+            Arc::new(LiveKeys(Arc::clone(&self.keyed))),
+            Arc::new(LiveConsole(Arc::clone(&console))),
+            Arc::new(LiveAuth { access, console, clock }),
+        ]
+    }
+
     /// Creates the task that samples all decisions: by rules, by keys, and for Envoy.
     fn sampler(&self, base: &Foundation, envoy: &EnvoyParts) -> Sampler {
         let (checks, keyed) = (Arc::clone(&self.checks), Arc::clone(&self.keyed));
@@ -273,7 +339,7 @@ impl UseCases {
         Sampler::new(Arc::clone(&self.console), base.stores.probe.clone(), move || {
             let mut totals = Totals::default();
             checks.metrics().add_to(&mut totals);
-            keyed.limits.metrics().add_to(&mut totals);
+            keyed.keys.metrics().add_to(&mut totals);
             let envoy = envoy.totals();
             totals.allowed += envoy.allowed;
             totals.denied += envoy.denied;
@@ -281,17 +347,6 @@ impl UseCases {
             totals
         })
     }
-}
-
-fn console(config: &Config, clock: &Arc<dyn Clock>) -> Console {
-    let settings = ConsoleSettings {
-        console: &config.console,
-        auth: &config.auth,
-        on_loopback: config.server.address().ip().is_loopback(),
-        app: config.app.clone(),
-        printed_config: &config.printed().to_string(),
-    };
-    Console::new(settings, clock)
 }
 
 fn checks(base: &Foundation, console: &Console) -> Result<MeteredChecks, BuildError> {
@@ -305,16 +360,14 @@ fn checks(base: &Foundation, console: &Console) -> Result<MeteredChecks, BuildEr
 }
 
 fn keyed(config: &Config, base: &Foundation, console: &Console) -> Result<KeyedApi, BuildError> {
-    let limits = Arc::new(config.rate_limiter.limits().map_err(BuildError::Config)?);
-    let limits = MeteredKeys::new(
-        LimitKeys::new(limits, base.stores.limiter.clone(), base.database.clone()),
+    let keys = MeteredKeys::new(
+        LimitKeys::new(base.stores.limiter.clone(), base.database.clone()),
         KeyMetrics::new(base.metrics.registry(), &config.app.name)?,
         Arc::clone(&console.top_denied),
         Arc::clone(&base.clock),
         base.tracer.is_some(),
     );
-    let clients = Clients { proxies: config.server.proxies(), ipv6: config.server.ipv6_prefix() };
-    Ok(KeyedApi { limits, default_algorithm: config.rate_limiter.algorithm.get(), clients })
+    KeyedApi::new(keys, config).map_err(BuildError::Config)
 }
 
 fn rules(base: &Foundation) -> RuleAdmin {
@@ -329,7 +382,7 @@ fn rules(base: &Foundation) -> RuleAdmin {
 }
 
 fn grpc_surface(
-    config: &Config,
+    (config, durations): (&Config, &Durations),
     base: &Foundation,
     use_cases: &UseCases,
     quotas: &QuotaParts,
@@ -340,7 +393,7 @@ fn grpc_surface(
         tracer: base.tracer.clone(),
         metrics: CallMetrics::new(&base.metrics)?,
         access_log: AccessLog::new(config.observability.log.access_sample),
-        request_timeout: config.server.request_timeout(),
+        request_timeout: durations.request_timeout.clone(),
     };
     let use_cases = grpc::UseCases {
         checks: Arc::clone(&use_cases.checks),
@@ -355,8 +408,8 @@ fn grpc_surface(
 fn rest_surface(
     config: &Config,
     use_cases: UseCases,
-    quotas: &QuotaParts,
-    operations: &Arc<Operations>,
+    (quotas, events): (&Arc<QuotaServices>, &Events),
+    (operations, reloader): (&Arc<Operations>, &Arc<Reloader>),
     around: rest::Around,
 ) -> Surface {
     let metrics = &config.observability.metrics;
@@ -366,20 +419,13 @@ fn rest_surface(
         checks,
         keyed,
         rules,
-        quotas: Arc::clone(&quotas.services),
-        events: quotas.events.clone(),
+        quotas: Arc::clone(quotas),
+        events: events.clone(),
         documents: Arc::new(operations.database.service_configs()),
         access,
         console,
         operations: Arc::clone(operations),
+        reloader: Arc::clone(reloader),
     };
     Surface::new(use_cases, around, metrics_path, config.console.enabled)
-}
-
-/// Reads or generates the admin token, if no authentication is configured.
-fn admin_token(config: &Config) -> io::Result<Option<AdminToken>> {
-    if config.auth.mode == Some(AuthMode::Off) || config.auth.authenticates() {
-        return Ok(None);
-    }
-    AdminToken::open_or_create(&config.server.data_dir).map(Some)
 }

@@ -24,6 +24,7 @@ impl App {
         if let Some(export) = &self.metrics_export {
             background.spawn(Arc::clone(export).run());
         }
+        background.spawn(Arc::clone(&self.reloader).watch());
         let (stop, stopped) = watch::channel(());
         let surface = self.surface;
         let answer = move |request, peer| Arc::clone(&surface).answer(request, peer);
@@ -48,8 +49,9 @@ impl App {
             // serves.
             self.operations.stop();
             self.grpc.drain();
-            info!(delay = ?self.shutdown_delay, "stopping");
-            sleep(self.shutdown_delay).await;
+            let delay = self.shutdown_delay.get();
+            info!(?delay, "stopping");
+            sleep(delay).await;
             self.events.shut_down();
             drop(stop);
         };
@@ -80,7 +82,7 @@ impl Tasks {
         if let Some(configurator) = self.envoy {
             background.spawn(configurator.run());
         }
-        self.events.spawn(&mut deliveries);
+        deliveries.spawn(self.events.run());
         (background, deliveries)
     }
 }

@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub shutdown_grace_seconds: Bounded<0, 3600>,
     /// `server.shutdown_timeout_seconds`: timeout of requests in flight after that.
     pub shutdown_timeout_seconds: Bounded<0, 3600>,
+    /// `server.watch_config`: reloads the configuration when its files change.
+    pub watch_config: bool,
 }
 
 /// An address to listen on.
@@ -167,6 +169,7 @@ impl Default for ServerConfig {
             shutdown_delay_seconds: Bounded::of::<0>(),
             shutdown_grace_seconds: Bounded::of::<1>(),
             shutdown_timeout_seconds: Bounded::of::<10>(),
+            watch_config: false,
         }
     }
 }
@@ -249,6 +252,7 @@ impl Print for ServerConfig {
             shutdown_delay_seconds,
             shutdown_grace_seconds,
             shutdown_timeout_seconds,
+            watch_config,
         } = self;
         Printed::section([
             ("host", self.address().ip().to_string().print()),
@@ -267,6 +271,7 @@ impl Print for ServerConfig {
             ("shutdown_delay_seconds", shutdown_delay_seconds.print()),
             ("shutdown_grace_seconds", shutdown_grace_seconds.print()),
             ("shutdown_timeout_seconds", shutdown_timeout_seconds.print()),
+            ("watch_config", watch_config.print()),
         ])
     }
 }

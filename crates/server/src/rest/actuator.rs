@@ -99,10 +99,11 @@ pub(super) async fn health(
     let status = if up { "UP" } else { "DEGRADED" };
     let redis = (operations.store == StoreKind::Redis)
         .then_some(Redis { status: if up { "UP" } else { "DOWN" } });
-    let fail_mode: FailMode = keyed.limits.limits().fail_mode();
+    let settings = keyed.settings();
+    let fail_mode: FailMode = settings.limits.fail_mode();
     let details = Details {
         store: operations.store.name(),
-        default_algorithm: keyed.default_algorithm.name(),
+        default_algorithm: settings.default_algorithm.name(),
         fail_mode: fail_mode.name(),
     };
     let rate_limiter = RateLimiter { status, details };

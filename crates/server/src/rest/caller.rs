@@ -10,10 +10,12 @@ use headgate_api::{Access, request_id::RequestId};
 use headgate_auth::{Action, Actor, AuthError};
 use headgate_console::{Console, session_cookie};
 use headgate_ratelimit::Author;
+use tokio::sync::watch;
 
 use super::error::ApiError;
 
 /// The caller of a request that needs authorization.
+#[derive(Clone)]
 pub(super) struct Caller {
     access: Arc<Access>,
     console: Arc<Console>,
@@ -24,15 +26,26 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    #[cfg(test)]
+    pub(super) fn without_token(access: Arc<Access>, console: Arc<Console>) -> Self {
+        let request_id = RequestId::generate();
+        Self { access, console, authorization: None, cookie: None, request_id }
+    }
+
     /// The author of a change, if the caller may do `action`.
     pub(super) async fn may(&self, action: Action) -> Result<Author, ApiError> {
         let actor = self.actor(action).await?;
         Ok(self.access.author(actor, self.request_id.as_str()))
     }
 
+    /// Receives a notification whenever the caller may have lost its access.
+    pub(super) fn access_replaced(&self) -> watch::Receiver<()> {
+        self.access.subscribe()
+    }
+
     /// The caller with the role, if it may do `action`.
     pub(super) async fn actor(&self, action: Action) -> Result<Actor, ApiError> {
-        let auth = &self.access.auth;
+        let auth = self.access.auth();
         if let (Some(cookie), false) = (&self.cookie, auth.is_off()) {
             let session = self.console.sessions.find(cookie.as_deref().map_err(|e| *e)?);
             return Ok(session.ok_or(AuthError::NoSession)?.actor.permitted(action)?);

@@ -11,11 +11,11 @@ pub(super) struct Peer(pub(super) SocketAddr);
 
 /// Tells clients apart by their addresses.
 #[derive(Debug)]
-pub(crate) struct Clients {
+pub(super) struct Clients {
     /// Proxies whose forwarding headers are believed.
-    pub(crate) proxies: TrustedProxies,
+    pub(super) proxies: TrustedProxies,
     /// Length of the IPv6 networks that count as one client.
-    pub(crate) ipv6: Ipv6Prefix,
+    pub(super) ipv6: Ipv6Prefix,
 }
 
 impl Peer {

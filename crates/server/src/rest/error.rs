@@ -69,6 +69,8 @@ pub(super) enum ApiError {
     NoSuchService(String),
     /// The document has another version than expected.
     DocumentChanged(String),
+    /// A configuration that cannot be applied, with its problems.
+    ConfigRefused(String, Vec<Detail>),
     /// An invalid request about a key.
     Keyed(KeyedRefusal),
     /// Too many event streams are open.
@@ -145,6 +147,7 @@ impl ApiError {
             | Self::TooManyRules(_)
             | Self::DocumentChanged(_) => StatusCode::CONFLICT,
             Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
+            Self::ConfigRefused(..) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
@@ -176,6 +179,7 @@ impl ApiError {
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
+            Self::ConfigRefused(..) => "SYS_CONFIG_INVALID",
             Self::NoDatabase(_) => error_code!(namespace, "DATABASE_UNAVAILABLE"),
             Self::NoStore(_) | Self::ResetUnconfirmed(_) => {
                 error_code!(namespace, "STORE_UNAVAILABLE")
@@ -198,6 +202,7 @@ impl ApiError {
             | Self::RulesChanged(what)
             | Self::TooManyRules(what)
             | Self::NoSuchService(what)
+            | Self::ConfigRefused(what, _)
             | Self::DocumentChanged(what) => what.clone().into(),
             Self::NotJson => "the body must be sent as content-type: application/json".into(),
             Self::TooLarge(most) => format!("the body must be at most {most} bytes").into(),
@@ -240,7 +245,7 @@ impl ApiError {
 
     fn details(&self) -> Cow<'_, [Detail]> {
         match self {
-            Self::Invalid(details) => details.into(),
+            Self::Invalid(details) | Self::ConfigRefused(_, details) => details.into(),
             Self::Quota(refusal) => quotas::details(refusal).into(),
             _ => Cow::Borrowed(&[]),
         }

@@ -12,6 +12,7 @@ use super::{
     json,
     schemas::{Condition, Late},
 };
+use crate::reload::Reloader;
 
 /// Liveness.
 #[derive(Serialize, ToSchema)]
@@ -45,6 +46,10 @@ pub(super) struct Checks {
     /// Difference between this machine's clock and the database's, if it is more than 5 seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<String>,
+    /// Warning that the configuration has changed and needs a restart, or that the last reload was
+    /// refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<String>,
 }
 
 /// The process is alive. It depends on no store: a restart would not repair one.
@@ -59,7 +64,10 @@ pub(super) async fn live() -> Response {
 /// A server that is stopping is not ready, so that load balancers use others while it still answers.
 /// Nor is one that waits for the first configuration from a management server.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "The server is ready", body = Readiness), (status = 503, description = "The server is stopping, or waits for its first configuration", body = Readiness), Late))]
-pub(super) async fn ready(State(operations): State<Arc<Operations>>) -> Response {
+pub(super) async fn ready(
+    State(operations): State<Arc<Operations>>,
+    State(reloader): State<Arc<Reloader>>,
+) -> Response {
     let store = operations.probe.ask().await.err().map(|error| error.to_string());
     // The store's own report names the server that is down; a probe may have reached another one.
     let store = operations.probe.outage().or(store);
@@ -82,7 +90,8 @@ pub(super) async fn ready(State(operations): State<Arc<Operations>>) -> Response
     let schema = newer_schema(&operations.database);
     let eviction = operations.probe.eviction().map(|risk| format!("warning: {risk}"));
     let (store, database) = (status_of(store), status_of(database));
-    let checks = Checks { store, database, schema, envoy, eviction, clock };
+    let config = reloader.status().warning().map(|warning| format!("warning: {warning}"));
+    let checks = Checks { store, database, schema, envoy, eviction, clock, config };
     let mut response = json::respond(&Readiness { status, checks });
     if operations.is_stopping() || is_starting {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

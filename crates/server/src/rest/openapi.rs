@@ -15,8 +15,8 @@ use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
 use super::{
-    actuator, audit, check, documents, error, events, explain, health, json, keyed, metrics,
-    quotas, reset, rules, usage,
+    actuator, audit, check, config, documents, error, events, explain, health, json, keyed,
+    metrics, quotas, reset, rules, usage,
 };
 
 /// The description as it is served. It is rendered on the first request, since it takes megabytes
@@ -48,6 +48,7 @@ const METRICS: &str = "/metrics";
         (name = "audit", description = "The log of changes."),
         (name = "events", description = "Events of quotas, for the time of their retention."),
         (name = "services", description = "Documents of services that embed the guard, and the versions that instances run on."),
+        (name = "config", description = "The configuration of this server. Needs the role `sys_admin`."),
         (name = "health", description = "Health of the server. Needs no token."),
         (name = "description", description = "This document. Needs no token."),
     ),
@@ -84,6 +85,7 @@ const METRICS: &str = "/metrics";
         documents::get,
         documents::put,
         documents::changes::changes,
+        config::reload,
         health::live,
         health::ready,
         metrics::render,

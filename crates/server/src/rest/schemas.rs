@@ -11,6 +11,6 @@ pub(super) use self::{
     errors::{
         Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late,
         ListConflict, NoSuchQuota, NoSuchRule, NoSuchService, Protected, QuotaExists,
-        RequestIdReused, Undecided, WithBody,
+        RequestIdReused, Undecided, Unloadable, WithBody,
     },
 };

@@ -14,6 +14,7 @@ use headgate_events::Events;
 use headgate_service_config::ServiceConfigRepository;
 
 use super::keyed::KeyedApi;
+use crate::reload::Reloader;
 
 /// Everything that handlers can ask for.
 pub(crate) struct UseCases {
@@ -27,6 +28,7 @@ pub(crate) struct UseCases {
     pub(crate) access: Arc<Access>,
     pub(crate) console: Arc<Console>,
     pub(crate) operations: Arc<Operations>,
+    pub(crate) reloader: Arc<Reloader>,
 }
 
 /// The router's state: axum clones it for each request, so it is one pointer.
@@ -59,4 +61,5 @@ provides! {
     access: Arc<Access>,
     console: Arc<Console>,
     operations: Arc<Operations>,
+    reloader: Arc<Reloader>,
 }

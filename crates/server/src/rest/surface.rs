@@ -12,6 +12,7 @@ use headgate_api::{
     in_time,
     request_id::{self, RequestId},
 };
+use headgate_config::LiveDuration;
 use headgate_guard::{Held, HeldBody};
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
@@ -47,7 +48,7 @@ pub(crate) struct Around {
     pub(crate) metrics: RequestMetrics,
     pub(crate) access_log: AccessLog,
     /// Maximum duration of a request.
-    pub(crate) request_timeout: Duration,
+    pub(crate) request_timeout: LiveDuration,
 }
 
 impl Surface {
@@ -119,7 +120,7 @@ impl Surface {
         id: &RequestId,
         route: &Route,
     ) -> Outcome<B> {
-        let timeout = self.around.request_timeout;
+        let timeout = self.around.request_timeout.get();
         if let Some(fast) = fast {
             return self.fast_path.answer(fast, request, peer, id, timeout).await;
         }

@@ -26,6 +26,7 @@ fn protected() -> Vec<(&'static str, String, String, usize)> {
         ("PUT", api(&format!("rules/{id}")), rule, 1),
         ("POST", api("reset"), subject, 1),
         ("DELETE", api(&format!("rules/{id}")), String::new(), 2),
+        ("POST", "/api/v1/config/reload".to_owned(), String::new(), 2),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use headgate_server::Config;
+use headgate_server::{Config, config::Effect};
 
 fn document(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
@@ -33,8 +33,13 @@ fn every_key_is_documented_with_its_variable_and_default() {
     let document = document("configuration.md");
     let mut documented = BTreeSet::new();
     for row in rows(&document) {
-        let [key, _, default, variable, ..] = row[..] else { panic!("{row:?}") };
+        let [key, _, default, variable, live, ..] = row[..] else { panic!("{row:?}") };
         let (key, default, variable) = (code(key), code(default), code(variable));
+        let applied = match Effect::of(key) {
+            Effect::Live => "yes",
+            Effect::Restart => "no",
+        };
+        assert_eq!(live, applied, "{key}");
         assert_eq!(variable, format!("HEADGATE__{}", key.to_uppercase().replace('.', "__")));
         if default != "none" {
             let given = [(variable.to_owned(), default.to_owned())];

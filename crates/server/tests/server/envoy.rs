@@ -1,6 +1,6 @@
 //! `envoy.service.ratelimit.v3`: requests through a real Envoy, and from a client of our own.
 
-mod client;
+pub(crate) mod client;
 mod hits;
 mod limitador;
 mod metadata;

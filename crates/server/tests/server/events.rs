@@ -6,5 +6,5 @@ pub(crate) mod receiver;
 mod replicas;
 mod startup;
 mod stream;
-mod support;
+pub(crate) mod support;
 mod webhooks;

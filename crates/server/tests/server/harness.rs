@@ -1,6 +1,6 @@
 //! A server on a free port, and a client.
 
-use std::{net::SocketAddr, path::Path};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use headgate_server::{App, Config, Drain, Listeners};
 use http_body_util::{BodyExt, Full};
@@ -76,8 +76,11 @@ impl Server {
 
     async fn launch_at(address: SocketAddr, file: Option<&Path>, keys: &[(&str, &str)]) -> Self {
         let variables = keys.iter().map(|(key, value)| (variable(key), (*value).to_owned()));
-        let config = Config::load(file, variables).expect("a configuration that fits");
-        let app = Box::pin(App::build(&config)).await.expect("a server");
+        let (file, variables): (_, Vec<_>) = (file.map(Path::to_owned), variables.collect());
+        let load = Arc::new(move || Config::load(file.as_deref(), variables.clone()));
+        let config = load().expect("a configuration that fits");
+        let app = App::build_reloadable(&config, load, None);
+        let app = Box::pin(app).await.expect("a server");
         let rest = TcpListener::bind(address).await.expect("a free port");
         let grpc = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = rest.local_addr().expect("the listener's address");

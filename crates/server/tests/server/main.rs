@@ -30,6 +30,7 @@ mod overload;
 mod quotas;
 mod redis;
 mod redis_trouble;
+mod reload;
 mod replicas;
 mod resets;
 mod rule_changes;

@@ -12,7 +12,7 @@ use axum::{
 };
 use headgate_api::Access;
 use headgate_auth::{
-    Actor, AuthError,
+    Actor, Auth, AuthError,
     oidc::{OidcTokens, SIGN_IN_TIMEOUT},
 };
 use headgate_console::{Console, session_cookie as cookie};
@@ -30,7 +30,7 @@ pub(super) async fn begin(
     State(console): State<Arc<Console>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let Some(oidc) = &console.oidc else {
+    let Some(oidc) = console.oidc() else {
         return Err(missing().await);
     };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -53,7 +53,7 @@ pub(super) async fn finish(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
-    let Some(oidc) = &console.oidc else {
+    let Some(oidc) = console.oidc() else {
         return Err(missing().await);
     };
     let reader = query.lenient_reader();
@@ -74,9 +74,10 @@ pub(super) async fn finish(
             return Ok(redirect(FAILED, [forget]));
         }
     };
-    match sign_in(&access, &tokens).await {
+    let auth = Arc::clone(&access.auth());
+    match sign_in(&auth, &tokens).await {
         Ok((actor, until)) => {
-            let (secret, session) = session::open(&console, actor, until)?;
+            let (secret, session) = session::open(&access, &auth, &console, actor, until)?;
             let age = Duration::from_micros(session.ends_at.since(console.now()));
             let kept = cookie::set(secure, &secret, age);
             Ok(redirect("/console", [forget, kept]))
@@ -90,12 +91,12 @@ pub(super) async fn finish(
 
 /// Returns the actor of the tokens: roles can be in either of them.
 async fn sign_in(
-    access: &Access,
+    auth: &Auth,
     tokens: &OidcTokens,
 ) -> Result<(Actor, Option<headgate::Timestamp>), AuthError> {
-    let first = access.auth.sign_in(tokens.access_token.as_bytes()).await;
+    let first = auth.sign_in(tokens.access_token.as_bytes()).await;
     match (first, &tokens.id_token) {
-        (Err(_), Some(id_token)) => access.auth.sign_in(id_token.as_bytes()).await,
+        (Err(_), Some(id_token)) => auth.sign_in(id_token.as_bytes()).await,
         (first, _) => first,
     }
 }

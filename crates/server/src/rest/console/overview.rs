@@ -8,7 +8,10 @@ use headgate_auth::Action;
 use headgate_console::{Console, pulse::Beat};
 use serde::Serialize;
 
-use crate::rest::{caller::Caller, error::ApiError, json, query::Query, time};
+use crate::{
+    reload::Reloader,
+    rest::{caller::Caller, error::ApiError, json, query::Query, time},
+};
 
 /// Number of denied subjects shown.
 const MOST: usize = 10;
@@ -51,7 +54,7 @@ struct WireServer<'a> {
     version: &'static str,
     environment: &'a str,
     started_at: String,
-    config_version: &'a str,
+    config_version: String,
     store: &'static str,
 }
 
@@ -85,6 +88,7 @@ struct WireDenied {
 pub(super) async fn overview(
     State(console): State<Arc<Console>>,
     State(operations): State<Arc<Operations>>,
+    State(reloader): State<Arc<Reloader>>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, ApiError> {
@@ -93,13 +97,21 @@ pub(super) async fn overview(
     let after = reader.parsed("after", || "after must be the seq of a beat".to_owned());
     reader.finish()?;
     let masked = !actor.may(Action::SeeSubjects);
-    Ok(json::respond(&WireOverview::of(&console, &operations, after.unwrap_or(0), masked)))
+    let version = reloader.status().version.clone();
+    let after = after.unwrap_or(0);
+    Ok(json::respond(&WireOverview::of(&console, &operations, version, after, masked)))
 }
 
 // === impl WireOverview ===
 
 impl<'a> WireOverview<'a> {
-    fn of(console: &'a Console, operations: &'a Operations, after: u64, masked: bool) -> Self {
+    fn of(
+        console: &'a Console,
+        operations: &'a Operations,
+        config_version: String,
+        after: u64,
+        masked: bool,
+    ) -> Self {
         let (now, policies) = (console.now(), &operations.quotas.catalog);
         let snapshot = operations.rules.load();
         let limited = console.top_denied.top(MOST, now);
@@ -111,7 +123,7 @@ impl<'a> WireOverview<'a> {
                 version: env!("CARGO_PKG_VERSION"),
                 environment: &operations.app.environment,
                 started_at: time::text(console.started_at),
-                config_version: &console.config_version,
+                config_version,
                 store: operations.store.name(),
             },
             store: console.pulse.store_error().into(),

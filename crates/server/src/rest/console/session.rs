@@ -9,7 +9,7 @@ use axum::{
 };
 use headgate::Timestamp;
 use headgate_api::Access;
-use headgate_auth::{Action, Actor, AuthError, Role};
+use headgate_auth::{Action, Actor, Auth, AuthError, Role};
 use headgate_console::{Console, session::Session, session_cookie as cookie};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub(super) async fn show(
     State(console): State<Arc<Console>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    if access.auth.is_off() {
+    if access.auth().is_off() {
         let anonymous = Actor::anonymous();
         return Ok(session_response(&console, Some(&anonymous), None));
     }
@@ -89,11 +89,12 @@ pub(super) async fn sign_in(
         let missing = Detail::new("token", "required", "token is required".to_owned());
         return Err(ApiError::Invalid(vec![missing]));
     };
-    let (actor, until) = access.auth.sign_in(token.as_bytes()).await?;
+    let auth = Arc::clone(&access.auth());
+    let (actor, until) = auth.sign_in(token.as_bytes()).await?;
     if let Some(earlier) = cookie::read(&headers) {
         console.sessions.close(&earlier);
     }
-    let (secret, session) = open(&console, actor, until)?;
+    let (secret, session) = open(&access, &auth, &console, actor, until)?;
     let mut response = session_response(&console, Some(&session.actor), Some(session.ends_at));
     let age = Duration::from_micros(session.ends_at.since(console.now()));
     response
@@ -117,13 +118,23 @@ pub(super) async fn sign_out(
     Ok(response)
 }
 
+/// Opens a session of an actor whom `auth` has authenticated.
 pub(super) fn open(
+    access: &Access,
+    auth: &Arc<Auth>,
     console: &Console,
     actor: Actor,
     until: Option<Timestamp>,
 ) -> Result<(String, Session), ApiError> {
     let opened = console.sessions.open(actor, until);
-    opened.map_err(|_| ApiError::Internal("the system gives no random bytes".to_owned()))
+    let (secret, session) =
+        opened.map_err(|_| ApiError::Internal("the system gives no random bytes".to_owned()))?;
+    // A reload that removed the token meanwhile did not see this session.
+    if !access.still_accepts(&session.actor, auth) {
+        console.sessions.close(&secret);
+        return Err(AuthError::NoSession.into());
+    }
+    Ok((secret, session))
 }
 
 fn session_response(
@@ -142,6 +153,6 @@ fn session_response(
         server: &console.app.name,
         environment: &console.app.environment,
         version: env!("CARGO_PKG_VERSION"),
-        oidc: console.oidc.is_some(),
+        oidc: console.oidc().is_some(),
     })
 }

@@ -55,9 +55,10 @@ pub(super) async fn with_deliveries(
             delivered_at: at.map(|at| time::text(*at)),
         }
     };
+    let receivers = events.receivers();
     let event = |logged: LoggedEvent| {
-        let all = events.receivers().iter();
-        let deliveries = all.map(|receiver| delivery(&logged.event.event_id, receiver)).collect();
+        let deliveries =
+            receivers.iter().map(|receiver| delivery(&logged.event.event_id, receiver)).collect();
         WireEvent { event: logged.event, deliveries: Some(deliveries) }
     };
     Ok(found.into_iter().map(event).collect())

@@ -58,6 +58,8 @@ struct Following {
     after: i64,
     news: watch::Receiver<()>,
     shutdown: Shutdown,
+    caller: Caller,
+    access_replaced: watch::Receiver<()>,
     beat_at: Instant,
     ends_at: Instant,
     greeted: bool,
@@ -113,9 +115,9 @@ pub(in crate::rest) async fn follow(
         }
     }
     reader.finish()?;
-    let who = (!access.auth.is_off()).then_some(&*actor.name);
+    let who = (!access.auth().is_off()).then_some(&*actor.name);
     let permit = events.streams().acquire(who).map_err(ApiError::TooManyStreams)?;
-    Ok(respond(Following::new(&events, wanted, permit).start()))
+    Ok(respond(Following::new(&events, wanted, caller, permit).start()))
 }
 
 fn respond(texts: mpsc::Receiver<String>) -> Response {
@@ -137,7 +139,7 @@ fn stream(mut texts: mpsc::Receiver<String>) -> impl Stream<Item = Result<Bytes,
 // === impl Following ===
 
 impl Following {
-    fn new(events: &Events, wanted: EventFilter, permit: StreamPermit) -> Self {
+    fn new(events: &Events, wanted: EventFilter, caller: Caller, permit: StreamPermit) -> Self {
         let now = Instant::now();
         Self {
             events: events.clone(),
@@ -145,6 +147,8 @@ impl Following {
             wanted,
             news: events.new_events().subscribe(),
             shutdown: events.shutdown(),
+            access_replaced: caller.access_replaced(),
+            caller,
             beat_at: now + HEARTBEAT,
             ends_at: now + LONGEST,
             greeted: false,
@@ -176,13 +180,23 @@ impl Following {
         }
     }
 
+    /// Returns false if a reload has taken the caller's access.
+    async fn is_permitted(&mut self) -> bool {
+        // The sender lives as long as the server.
+        if !self.access_replaced.has_changed().unwrap_or_default() {
+            return true;
+        }
+        self.access_replaced.mark_unchanged();
+        self.caller.actor(Action::ReadEvents).await.is_ok()
+    }
+
     /// The next text; `None` when the stream ends.
     async fn next(&mut self) -> Option<String> {
         if !self.greeted {
             self.greeted = true;
             return Some(GREETING.to_owned());
         }
-        while Instant::now() < self.ends_at {
+        while Instant::now() < self.ends_at && self.is_permitted().await {
             // Keep the client connected while the database is down.
             let page = self.page().await.unwrap_or_else(|error| {
                 debug!(%error, "failed to read events");
@@ -227,12 +241,15 @@ impl Following {
         if self.shutdown.is_signalled() {
             return Quiet::Ended;
         }
+        // A clone: `is_permitted` has yet to see the change.
+        let mut access_replaced = self.access_replaced.clone();
         tokio::select! {
             () = self.shutdown.signalled() => Quiet::Ended,
             () = time::sleep_until(self.ends_at) => Quiet::Ended,
             () = time::sleep_until(self.beat_at) => Quiet::Heartbeat,
             // The sender lives as long as the server.
             _ = self.news.changed() => Quiet::Look,
+            _ = access_replaced.changed() => Quiet::Look,
             () = time::sleep(POLL) => Quiet::Look,
         }
     }

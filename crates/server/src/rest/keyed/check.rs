@@ -66,11 +66,11 @@ pub(in crate::rest) async fn check(
     head: &Parts,
     peer: Option<Peer>,
 ) -> Result<Response, ApiError> {
+    let settings = keyed.settings();
     let parameters =
-        Parameters::read(head, &Parameters::OF_CHECK)?.or_client(head, peer, &keyed.clients);
-    let limits = keyed.limits.limits();
-    let question = parameters.question(keyed.default_algorithm, limits)?;
+        Parameters::read(head, &Parameters::OF_CHECK)?.or_client(head, peer, &settings.clients);
+    let question = parameters.question(settings.default_algorithm, &settings.limits)?;
 
-    let verdict = keyed.limits.check(&question).await?;
+    let verdict = keyed.keys.check(&settings.limits, &question).await?;
     Ok(answer::decided(&question, &verdict))
 }

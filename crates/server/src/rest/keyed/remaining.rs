@@ -34,10 +34,11 @@ pub(in crate::rest) async fn remaining(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (head, _) = request.into_parts();
+    let settings = keyed.settings();
     let parameters = Parameters::read(&head, &Parameters::OF_SUBJECT)?;
-    let parameters = parameters.or_client(&head, Peer::of(&head), &keyed.clients);
-    let question = parameters.subject(keyed.default_algorithm)?;
+    let parameters = parameters.or_client(&head, Peer::of(&head), &settings.clients);
+    let question = parameters.subject(settings.default_algorithm)?;
 
-    let verdict = keyed.limits.peek(&question).await?;
+    let verdict = keyed.keys.peek(&settings.limits, &question).await?;
     Ok(answer::remaining(&question, &verdict))
 }

@@ -56,9 +56,11 @@ pub(in crate::rest) async fn reset(
     let author = caller.may(Action::ResetCounters).await?;
     let (head, _) = request.into_parts();
     let parameters = Parameters::read(&head, &Parameters::OF_SUBJECT)?;
-    let key = parameters.subject(keyed.default_algorithm)?.key;
+    let settings = keyed.settings.load_full();
+    let key = parameters.subject(settings.default_algorithm)?.key;
 
-    keyed.limits.reset(parameters.algorithm, key, author).await?;
+    let limits = Arc::clone(&settings.limits);
+    keyed.keys.reset(limits, parameters.algorithm, key, author).await?;
     let mut response = json::respond(&WireReset { status: "reset", key: key.subject() });
     response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     Ok(response)

@@ -87,6 +87,8 @@ pub(in crate::rest) enum AuditAction {
     QuotaDelete,
     #[schema(rename = "quota.reset")]
     QuotaReset,
+    #[schema(rename = "config.reload")]
+    ConfigReload,
 }
 
 /// Kind of subject of a quota.

@@ -64,6 +64,15 @@ pub(in crate::rest) enum Failing {
     Unavailable(Envelope<'static>),
 }
 
+/// Errors of reading the configuration.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum Unloadable {
+    /// The configuration is invalid, or its live keys contradict keys that need a restart: nothing was changed. `details` lists the problems with their places.
+    #[response(status = 422)]
+    Refused(Envelope<'static>),
+}
+
 /// Errors of requests for one rule.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

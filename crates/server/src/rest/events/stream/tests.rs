@@ -1,9 +1,12 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use headgate::Timestamp;
+use headgate::{Clock, SystemClock, Timestamp};
+use headgate_auth::Auth;
+use headgate_console::{Console, ConsoleSettings};
 use headgate_quota::{Backlog, Delivery, Leadership, QuotaEventLog};
 
 use super::*;
+use crate::config::Config;
 
 /// A log in which nothing happens.
 struct Quietly;
@@ -44,9 +47,25 @@ impl QuotaEventLog for Quietly {
     }
 }
 
+/// A caller of a server without authentication.
+fn anyone() -> Caller {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let config =
+        Config { auth: serde_json::from_str(r#"{"mode":"off"}"#).unwrap(), ..Config::default() };
+    let settings = ConsoleSettings {
+        console: &config.console,
+        auth: &config.auth,
+        on_loopback: true,
+        app: config.app.clone(),
+    };
+    let auth = Auth::new(&config.auth, None, Arc::clone(&clock)).unwrap();
+    let access = Arc::new(Access::new(auth, Arc::clone(&clock)));
+    Caller::without_token(access, Arc::new(Console::new(settings, &clock)))
+}
+
 fn follow(events: &Events) -> impl Stream<Item = String> {
     let permit = events.streams().acquire(None).unwrap();
-    let texts = Following::new(events, EventFilter::default(), permit).start();
+    let texts = Following::new(events, EventFilter::default(), anyone(), permit).start();
     stream(texts).map(|text| String::from_utf8(text.unwrap().to_vec()).unwrap())
 }
 
@@ -69,7 +88,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     let events = Events::new(Arc::new(Quietly));
     let free = events.streams().available();
     let permit = events.streams().acquire(None).unwrap();
-    let texts = Following::new(&events, EventFilter::default(), permit).start();
+    let texts = Following::new(&events, EventFilter::default(), anyone(), permit).start();
     time::sleep(STALLED).await;
     assert_eq!((events.streams().available(), texts.is_closed()), (free - 1, false));
     time::sleep(HEARTBEAT * 2).await;
