@@ -38,7 +38,8 @@ impl HttpServer {
         shutdown: impl Future<Output = ()>,
     ) {
         let server = Server {
-            listener,
+            listener: listener.into(),
+            tls: None,
             runtime: Handle::current,
             admit,
             connections: Connections::new(self.bounds),

@@ -14,6 +14,7 @@ use headgate_telemetry::{
     AppConfig,
     metrics::{Format, Metrics},
 };
+use headgate_tls::Tls;
 use tracing::debug;
 
 use crate::quotas::QuotaServices;
@@ -34,6 +35,8 @@ pub struct Operations {
     pub database: Arc<Database>,
     /// `None` if the service for Envoy is disabled.
     pub envoy: Option<Arc<EnvoyLimits>>,
+    /// TLS of the ports; empty if they speak plain text.
+    pub tls: Vec<Arc<Tls>>,
     /// All metrics of the server.
     pub metrics: Metrics,
     /// True once the server is stopping.
@@ -55,6 +58,12 @@ impl Operations {
     pub fn read_error(&self) -> Option<String> {
         let rules = self.rules.freshness().error.map(|error| error.to_string());
         rules.or_else(|| self.quotas.catalog.freshness().error.map(|error| error.to_string()))
+    }
+
+    /// Warnings about certificates, if there are any.
+    pub fn tls_warning(&self) -> Option<String> {
+        let warnings: Vec<String> = self.tls.iter().flat_map(|tls| tls.warnings()).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// All metrics in this format, at most a second old.

@@ -4,9 +4,9 @@ use headgate::{Clock, Timestamp};
 use headgate_config::Problem;
 
 use crate::{
-    Action, Actor, AdminToken, AuthConfig, AuthError, AuthMode, TokenError, bearer,
-    claims::ExpectedClaims, fetch::JwksEndpoint, jwks::Jwks, jwt::JwtVerifier,
-    static_tokens::StaticTokens,
+    Action, Actor, AdminToken, AuthConfig, AuthError, AuthMode, Credentials, TokenError, bearer,
+    claims::ExpectedClaims, client_certificates::ClientCertificates, fetch::JwksEndpoint,
+    jwks::Jwks, jwt::JwtVerifier, static_tokens::StaticTokens,
 };
 
 /// Authenticates and authorizes callers.
@@ -14,6 +14,7 @@ pub struct Auth {
     /// `auth.mode: off`: every request is allowed.
     off: bool,
     tokens: StaticTokens,
+    certificates: ClientCertificates,
     jwt: Option<JwtVerifier>,
     config: AuthConfig,
 }
@@ -58,17 +59,16 @@ impl Auth {
         keys: Option<Jwks>,
     ) -> Result<Self, Problem> {
         let jwt = config.jwks_url.as_ref().map(|url| {
-            let keys = match keys {
-                Some(keys) => keys,
-                None => {
-                    let certificates = config
-                        .certificates()
-                        .map_err(|error| Problem::new("auth.ca_file", error.to_string()))?;
-                    let endpoint = JwksEndpoint::new(url.get().clone(), &certificates)
-                        .map_err(|error| url.unusable(&error))?;
-                    let max_age = Duration::from_secs(config.jwks_cache_seconds.get());
-                    Jwks::new(endpoint, max_age, Arc::clone(&clock))
-                }
+            let keys = if let Some(keys) = keys {
+                keys
+            } else {
+                let certificates = config
+                    .certificates()
+                    .map_err(|error| Problem::new("auth.ca_file", error.to_string()))?;
+                let endpoint = JwksEndpoint::new(url.get().clone(), &certificates)
+                    .map_err(|error| url.unusable(&error))?;
+                let max_age = Duration::from_secs(config.jwks_cache_seconds.get());
+                Jwks::new(endpoint, max_age, Arc::clone(&clock))
             };
             let expected = ExpectedClaims {
                 issuer: config.issuer.clone(),
@@ -80,6 +80,7 @@ impl Auth {
         Ok(Self {
             off: config.mode == Some(AuthMode::Off),
             tokens: StaticTokens::new(config, admin),
+            certificates: ClientCertificates::new(config),
             jwt: jwt.transpose()?,
             config: config.clone(),
         })
@@ -91,32 +92,34 @@ impl Auth {
         if self.off || before.off {
             return self.off;
         }
-        match before.tokens.named(&actor.name) {
-            Some(token) => self.tokens.named(&actor.name) == Some(token),
-            None => {
-                let conditions =
-                    |config: &AuthConfig| (config.issuer.clone(), config.audience.clone());
-                self.config.jwks_url.is_some()
-                    && self.config.jwks_url == before.config.jwks_url
-                    && conditions(&self.config) == conditions(&before.config)
-            }
+        if let Some(token) = before.tokens.named(&actor.name) {
+            return self.tokens.named(&actor.name) == Some(token);
         }
+        let conditions = |config: &AuthConfig| (config.issuer.clone(), config.audience.clone());
+        self.config.jwks_url.is_some()
+            && self.config.jwks_url == before.config.jwks_url
+            && conditions(&self.config) == conditions(&before.config)
     }
 
-    /// Returns the sender of the `authorization` value, if it may do `action`.
+    /// Returns the owner of `credentials`, if it may do `action`.
     ///
     /// Waits only for a JWT whose key is not cached.
     ///
     /// # Errors
     ///
-    /// When there is no valid token, or its role does not allow the action.
+    /// When there is no valid token and no known certificate, or the role does not allow the action.
     pub async fn authorize(
         &self,
-        authorization: Option<&[u8]>,
+        credentials: Credentials<'_>,
         action: Action,
     ) -> Result<Actor, AuthError> {
         if self.off {
             return Ok(Actor::anonymous());
+        }
+        let Credentials { authorization, certificate } = credentials;
+        let certificate = certificate.filter(|_| authorization.is_none());
+        if let Some(actor) = certificate.and_then(|it| self.certificates.owner(it)) {
+            return actor.permitted(action);
         }
         self.identify(bearer::token(authorization)?).await?.permitted(action)
     }

@@ -30,6 +30,8 @@ pub struct AuthConfig {
     pub leeway_seconds: Bounded<0, 300>,
     /// `auth.tokens`: static tokens.
     pub tokens: Vec<TokenConfig>,
+    /// `auth.client_certificates`: names of client certificates, and their roles.
+    pub client_certificates: Vec<ClientCertificateConfig>,
 }
 
 /// Sign-in of users at the issuer: the section `console.oidc`.
@@ -67,6 +69,17 @@ pub struct TokenConfig {
     pub token: Secret,
 }
 
+/// A name of client certificates.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a section")]
+pub struct ClientCertificateConfig {
+    /// A DNS name, URI or e-mail address among the subject alternative names; `*` stands for any
+    /// characters of a label, path segment or user.
+    pub name: String,
+    /// Role of the client.
+    pub role: Role,
+}
+
 /// An `http` or `https` URL without user and password.
 #[derive(Clone, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
@@ -80,12 +93,15 @@ const MAX_TOKEN_BYTES: usize = 4096;
 
 const MAX_NAME_CHARS: usize = 64;
 
+/// Longest name of a client certificate.
+const MAX_CERTIFICATE_NAME_BYTES: usize = 255;
+
 // === impl AuthConfig ===
 
 impl AuthConfig {
-    /// Returns `true` if an issuer or a static token is configured.
+    /// Returns `true` if an issuer, a static token or a client certificate is configured.
     pub const fn authenticates(&self) -> bool {
-        self.jwks_url.is_some() || !self.tokens.is_empty()
+        self.jwks_url.is_some() || !self.tokens.is_empty() || !self.client_certificates.is_empty()
     }
 
     /// Fetches the issuer's keys once. Returns their number, or `None` without an issuer.
@@ -105,8 +121,8 @@ impl AuthConfig {
     pub fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.mode == Some(AuthMode::Off) && self.authenticates() {
-            let message = "off disables authentication, but there is a jwks_url or a token: remove \
-                           one or the other";
+            let message = "off disables authentication, but there is a jwks_url, a token or a \
+                           client certificate: remove one or the other";
             problems.push(Problem::new("auth.mode", message));
         }
         for (key, claim) in [("auth.issuer", &self.issuer), ("auth.audience", &self.audience)] {
@@ -119,6 +135,11 @@ impl AuthConfig {
             problems.extend(problem.map(|(key, message)| {
                 Problem::new(format!("auth.tokens[{place}].{key}"), message)
             }));
+        }
+        for (place, certificate) in self.client_certificates.iter().enumerate() {
+            problems.extend(certificate.problem(&self.client_certificates[..place]).map(
+                |message| Problem::new(format!("auth.client_certificates[{place}].name"), message),
+            ));
         }
         problems
     }
@@ -160,6 +181,7 @@ impl Default for AuthConfig {
             jwks_cache_seconds: Bounded::of::<600>(),
             leeway_seconds: Bounded::of::<30>(),
             tokens: Vec::new(),
+            client_certificates: Vec::new(),
         }
     }
 }
@@ -200,6 +222,26 @@ impl TokenConfig {
             return None;
         };
         Some(wrong)
+    }
+}
+
+// === impl ClientCertificateConfig ===
+
+impl ClientCertificateConfig {
+    /// Returns what is wrong with the name; `others` are the entries before this one.
+    fn problem(&self, others: &[Self]) -> Option<&'static str> {
+        let is_text = self.name.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_text || !(1..=MAX_CERTIFICATE_NAME_BYTES).contains(&self.name.len()) {
+            return Some(
+                "expected a DNS name, a URI such as spiffe://cluster.local/ns/prod/sa/api or an \
+                 e-mail address: 1 to 255 visible ASCII characters",
+            );
+        }
+        if self.name.bytes().all(|byte| byte == b'*') {
+            return Some("a lone * would match any certificate of one kind: name a domain");
+        }
+        let is_duplicate = others.iter().any(|other| other.name == self.name);
+        is_duplicate.then_some("duplicate name: another entry has it")
     }
 }
 
@@ -256,7 +298,9 @@ impl fmt::Debug for HttpUrl {
 print_sections! {
     AuthConfig {
         mode, jwks_url, issuer, audience, ca_file, jwks_cache_seconds, leeway_seconds, tokens,
+        client_certificates,
     }
+    ClientCertificateConfig { name, role }
     TokenConfig { name, role, token }
     OidcConfig { client_id, authorization_endpoint, token_endpoint, scope }
 }

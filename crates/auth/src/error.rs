@@ -5,7 +5,7 @@ use crate::{Role, bearer};
 /// A request that is not authorized. Messages never repeat the token.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum AuthError {
-    /// There is no bearer token.
+    /// There is no bearer token, and no client certificate with a role.
     #[error("missing token: send it as authorization: Bearer TOKEN")]
     MissingToken,
     /// The token is invalid.
@@ -14,9 +14,10 @@ pub enum AuthError {
     /// The cookie belongs to no session.
     #[error("session expired: sign in again")]
     NoSession,
-    /// The request has a cookie, but may come from another site's page.
+    /// The request has a cookie or a client certificate, but may come from another site's page.
     #[error(
-        "cross-site request: cookies are accepted from the console's own pages only, send a token"
+        "cross-site request: cookies and client certificates are accepted from the console's own \
+         pages only, send a token"
     )]
     CrossSite,
     /// The token is valid, but its role does not allow the action.

@@ -1,15 +1,16 @@
 //! Authentication and authorization of callers, shared by all APIs.
 //!
-//! An API hands the `authorization` value of a request and an [`Action`] to [`Auth::authorize`],
-//! and gets an [`Actor`] for its audit entries or an [`AuthError`] to render.
+//! An API hands the [`Credentials`] of a request and an [`Action`] to [`Auth::authorize`], and gets an [`Actor`] for its audit entries or an [`AuthError`] to render.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `auth` | [`Auth`]: authenticates a token and checks its role |
 //! | `action`, `role` | [`Action`] and [`Role`]: the table of permissions |
 //! | `actor`, `error` | the two answers: [`Actor`], or [`AuthError`] with its [`TokenError`] |
+//! | `credentials` | [`Credentials`]: a token, or a client certificate |
 //! | `bearer` | finds the token in an `authorization` value |
 //! | `static_tokens`, `admin_token` | tokens from the configuration, and [`AdminToken`], which a first start creates |
+//! | `client_certificates` | names of client certificates, and their roles |
 //! | `jwt`, `claims`, `key` | verifies JWTs: RS256, ES256, EdDSA |
 //! | `jwks`, `fetch` | fetches and caches the issuer's keys |
 //! | [`oidc`] | sign-in at the issuer: authorization code flow with PKCE |
@@ -21,7 +22,9 @@ mod admin_token;
 mod auth;
 mod bearer;
 mod claims;
+mod client_certificates;
 mod config;
+mod credentials;
 mod error;
 mod fetch;
 mod jwks;
@@ -36,7 +39,8 @@ pub use self::{
     actor::Actor,
     admin_token::AdminToken,
     auth::Auth,
-    config::{AuthConfig, AuthMode, HttpUrl, OidcConfig, TokenConfig},
+    config::{AuthConfig, AuthMode, ClientCertificateConfig, HttpUrl, OidcConfig, TokenConfig},
+    credentials::Credentials,
     error::{AuthError, TokenError},
     fetch::FetchError,
     role::Role,

@@ -1,3 +1,4 @@
+mod client_certificates;
 mod issuer;
 mod jwt;
 mod static_tokens;
@@ -9,7 +10,9 @@ use headgate_config::{ConfigError, Schema, SectionList};
 use headgate_testkit::Issuer;
 use serde::Deserialize;
 
-use crate::{Action, Actor, AdminToken, Auth, AuthConfig, AuthError, Role, TokenError};
+use crate::{
+    Action, Actor, AdminToken, Auth, AuthConfig, AuthError, Credentials, Role, TokenError,
+};
 
 /// A configuration with this section alone.
 #[derive(Default, Deserialize)]
@@ -21,11 +24,18 @@ pub(crate) struct Config {
 pub(crate) const SCHEMA: Schema = Schema {
     variable_prefix: "HEADGATE__",
     secrets: &[],
-    section_lists: &[SectionList {
-        key: "auth.tokens",
-        example: "[{name: ci, role: sys_operator, token_file: /run/secrets/ci}]",
-        secret: Some("token"),
-    }],
+    section_lists: &[
+        SectionList {
+            key: "auth.tokens",
+            example: "[{name: ci, role: sys_operator, token_file: /run/secrets/ci}]",
+            secret: Some("token"),
+        },
+        SectionList {
+            key: "auth.client_certificates",
+            example: "[{name: gateway.example, role: sys_operator}]",
+            secret: None,
+        },
+    ],
 };
 
 impl Config {
@@ -43,6 +53,11 @@ fn config(keys: &[(&str, &str)]) -> Config {
         (name, (*value).to_owned())
     });
     Config::load(None, variables).unwrap()
+}
+
+/// Credentials with this `authorization` value.
+fn bearer(authorization: &[u8]) -> Credentials<'_> {
+    Credentials { authorization: Some(authorization), certificate: None }
 }
 
 /// Authentication under a clock that the test advances.
@@ -72,7 +87,7 @@ impl TestAuth {
     }
 
     async fn ask(&self, token: &str, action: Action) -> Result<Actor, AuthError> {
-        self.auth.authorize(Some(format!("Bearer {token}").as_bytes()), action).await
+        self.auth.authorize(bearer(format!("Bearer {token}").as_bytes()), action).await
     }
 
     /// Performs an action that every role allows.
@@ -111,6 +126,7 @@ fn every_action_has_its_role() {
         (Action::SeeSubjects, Role::Operator),
         (Action::ReadServices, Role::Auditor),
         (Action::WriteServices, Role::Operator),
+        (Action::ReloadConfig, Role::Admin),
     ];
     assert_eq!(table, expected);
 }
@@ -135,7 +151,7 @@ async fn a_higher_role_includes_the_lower_ones() {
 async fn every_action_needs_a_token() {
     let guard = TestAuth::new(&[], None);
     for action in Action::ALL {
-        let answer = guard.auth.authorize(None, action).await;
+        let answer = guard.auth.authorize(Credentials::default(), action).await;
         assert_eq!(answer, Err(AuthError::MissingToken), "{action:?}");
     }
 }
@@ -143,7 +159,7 @@ async fn every_action_needs_a_token() {
 #[tokio::test]
 async fn mode_off_permits_everything() {
     let guard = TestAuth::new(&[("auth.mode", "off")], None);
-    let actor = guard.auth.authorize(None, Action::DeleteRules).await.unwrap();
+    let actor = guard.auth.authorize(Credentials::default(), Action::DeleteRules).await.unwrap();
     assert_eq!(actor, Actor { name: "anonymous".into(), role: Some(Role::Admin) });
     assert!(guard.ask("whatever", Action::DeleteRules).await.is_ok());
 }

@@ -2,9 +2,10 @@
 
 mod error_response;
 mod server;
+mod tls;
 mod token;
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, io, time::Duration};
 
 use clap::Args;
 use reqwest::{
@@ -19,6 +20,7 @@ use tokio::runtime::{self, Runtime};
 pub(crate) use self::error_response::ErrorResponse;
 use self::{
     server::Server,
+    tls::{TlsError, TlsOptions},
     token::{Token, TokenError, TokenOptions},
 };
 use crate::output::Output;
@@ -28,13 +30,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than any response has: a page is 100 rules, and a plan lists each of 100,000 rules twice.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
+/// Body of the response of a TLS port to a request in plain text.
+const SPEAKS_TLS: &[u8] = b"this port speaks TLS: use https:// in the URL";
+
 /// Heading in `--help` for the options that all commands share.
 const HEADING: &str = "Server options";
 
 /// The server to send requests to, the credentials and the output format.
 #[derive(Debug, Args)]
 pub(crate) struct ServerOptions {
-    /// URL of the server.
+    /// URL of the server, or `unix:PATH` of its Unix domain socket.
     #[arg(
         long,
         global = true,
@@ -46,6 +51,8 @@ pub(crate) struct ServerOptions {
     server: Server,
     #[command(flatten)]
     token: TokenOptions,
+    #[command(flatten)]
+    tls: TlsOptions,
     /// Output format.
     #[arg(long, global = true, help_heading = HEADING, value_enum, default_value_t = Output::Table)]
     pub(crate) output: Output,
@@ -85,8 +92,19 @@ pub(crate) enum ClientError {
     Refused(ErrorResponse),
     #[error("the list kept changing while it was read; try again later")]
     KeepsChanging,
+    #[error("{server} speaks TLS: use https:// in the URL")]
+    SpeaksTls { server: Server },
+    #[error("{server} does not speak TLS: use http:// in the URL, if the network is trusted")]
+    SpeaksPlainText { server: Server },
+    #[error(
+        "{server} requires a client certificate, or does not accept this one: {cause}\n\
+         Name one with --client-cert and --client-key"
+    )]
+    ClientCertificate { server: Server, cause: String },
     #[error(transparent)]
     Token(#[from] TokenError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("cannot create the HTTP client: {0}")]
     Setup(String),
 }
@@ -125,12 +143,16 @@ impl ServerOptions {
             // The token must not be sent to a server that a redirect names.
             .redirect(Policy::none());
         let builder = if self.server.is_https() {
-            builder
+            self.tls.apply(builder)?
         } else {
             // Do not load the system's root certificates for plain HTTP; there may be none.
             builder.tls_backend_preconfigured(tls_without_roots())
         };
         let builder = if self.server.is_loopback() { builder.no_proxy() } else { builder };
+        let builder = match self.server.socket() {
+            Some(path) => builder.unix_socket(path),
+            None => builder,
+        };
         let setup = |error: &dyn Error| ClientError::Setup(root_cause(error));
         let http = builder.build().map_err(|error| setup(&error))?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
@@ -212,6 +234,9 @@ impl Client {
             if status.is_success() {
                 return Ok(Reply { headers, body, server: self.server.clone() });
             }
+            if !self.server.is_https() && body == SPEAKS_TLS {
+                return Err(ClientError::SpeaksTls { server: self.server.clone() });
+            }
             Err(match ErrorResponse::parse(status, body) {
                 Some(response) => ClientError::Refused(response),
                 None => self.server.unexpected(&format!("status {status}")),
@@ -242,6 +267,15 @@ impl Client {
 
     fn failed(&self, error: &reqwest::Error) -> ClientError {
         let server = self.server.clone();
+        match tls_error(error) {
+            Some(rustls::Error::InvalidMessage(_)) => {
+                return ClientError::SpeaksPlainText { server };
+            }
+            Some(rustls::Error::AlertReceived(alert)) => {
+                return ClientError::ClientCertificate { server, cause: format!("{alert:?}") };
+            }
+            _ => {}
+        }
         if error.is_connect() {
             ClientError::Unreachable { server, cause: root_cause(error) }
         } else if error.is_timeout() {
@@ -255,6 +289,19 @@ impl Client {
 fn tls_without_roots() -> rustls::ClientConfig {
     let roots = rustls::RootCertStore::empty();
     rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+}
+
+/// The error of TLS among the causes.
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    if let Some(found) = error.downcast_ref() {
+        return Some(found);
+    }
+    // The source of an `io::Error` is not the error that it wraps, but the source of that.
+    let cause: Option<&(dyn Error + 'static)> = match error.downcast_ref::<io::Error>() {
+        Some(error) => error.get_ref().map(|inner| inner as _),
+        None => error.source(),
+    };
+    cause.and_then(tls_error)
 }
 
 /// The innermost cause: reqwest's outer errors only say which step failed.

@@ -16,7 +16,14 @@ pub(crate) struct IgnoredVariable {
 const PREFIX: &str = "HEADGATE_";
 
 /// Variables of the command line.
-const OPTIONS: [&str; 3] = ["HEADGATE_SERVER", "HEADGATE_TOKEN", "HEADGATE_TOKEN_FILE"];
+const OPTIONS: [&str; 6] = [
+    "HEADGATE_SERVER",
+    "HEADGATE_TOKEN",
+    "HEADGATE_TOKEN_FILE",
+    "HEADGATE_CA_FILE",
+    "HEADGATE_CLIENT_CERT",
+    "HEADGATE_CLIENT_KEY",
+];
 
 /// Minimum similarity of a suggestion, from 0 to 1.
 const SIMILAR: f64 = 0.8;

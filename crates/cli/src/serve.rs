@@ -4,7 +4,7 @@ use std::{
     env,
     io::{self, Write},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, OnceLock},
 };
@@ -12,7 +12,7 @@ use std::{
 use clap::Args;
 use headgate_config::ConfigError;
 use headgate_serve::{
-    InheritedSockets, bind,
+    InheritedSockets, UnixSocket, bind,
     signals::{self, Stop},
     systemd,
 };
@@ -46,7 +46,7 @@ pub(crate) enum ServeError {
         "cannot listen on {address}: {cause}\nSet another {key}, or HEADGATE__{}",
         key.to_ascii_uppercase().replace('.', "__")
     )]
-    Listen { address: SocketAddr, key: &'static str, cause: io::Error },
+    Listen { address: String, key: &'static str, cause: io::Error },
     #[error("socket {} of the service manager (LISTEN_FDS): {cause}; pass TCP sockets", .index + 1)]
     Inherited { index: usize, cause: io::Error },
     #[error(
@@ -110,7 +110,7 @@ async fn serve(
             shutdown.await;
             systemd::stopping();
         };
-        app.serve(listeners, shutdown)
+        Box::pin(app.serve(listeners, shutdown))
     };
     let drain = signals::serve_until(stop, serving).await;
     Ok(drain.unwrap_or(Drain::CutOff(0)))
@@ -145,7 +145,7 @@ fn listen(config: &Config, mut inherited: InheritedSockets) -> Result<Listeners,
         match socket.map_err(|cause| ServeError::Inherited { index, cause })? {
             Some(socket) => accepted(socket, address),
             None => bind(address, reuse_port).map_err(|cause| ServeError::Listen {
-                address,
+                address: address.to_string(),
                 key,
                 cause,
             }),
@@ -154,6 +154,16 @@ fn listen(config: &Config, mut inherited: InheritedSockets) -> Result<Listeners,
     Ok(Listeners {
         rest: open(0, config.server.address(), "server.port")?,
         grpc: open(1, config.server.grpc_address(), "server.grpc_port")?,
+        rest_socket: bind_socket(
+            config,
+            config.server.unix_socket.as_deref(),
+            "server.unix_socket",
+        )?,
+        grpc_socket: bind_socket(
+            config,
+            config.server.grpc_unix_socket.as_deref(),
+            "server.grpc_unix_socket",
+        )?,
     })
 }
 
@@ -168,21 +178,36 @@ fn accepted(socket: TcpListener, configured: SocketAddr) -> Result<TcpListener, 
     Ok(socket)
 }
 
+/// Listens on a Unix domain socket, if there is a path.
+fn bind_socket(
+    config: &Config,
+    path: Option<&Path>,
+    key: &'static str,
+) -> Result<Option<UnixSocket>, ServeError> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let bound = UnixSocket::bind(path, config.server.unix_socket_mode.get());
+    let address = || path.display().to_string();
+    bound.map(Some).map_err(|cause| ServeError::Listen { address: address(), key, cause })
+}
+
 /// Prints the addresses and a newly generated admin token.
 fn announce(config: &Config, app: &App, listeners: &Listeners) -> io::Result<()> {
     let (rule, mut out) = (&config.ratelimit, io::stdout().lock());
+    let url = format!("{}://{}", config.server.tls.scheme(), listeners.rest.local_addr()?);
+    let grpc_tls = if config.server.grpc_tls().is_enabled() { " (TLS)" } else { "" };
     writeln!(
         out,
-        "headgate {} listening on http://{}, gRPC on {} (store: {}; default rule: {} per {} s)",
+        "headgate {} listening on {url}, gRPC on {}{grpc_tls} (store: {}; default rule: {} per {} s)",
         env!("CARGO_PKG_VERSION"),
-        listeners.rest.local_addr()?,
         listeners.grpc.local_addr()?,
         app.store(),
         rule.default_limit,
         rule.default_window_seconds,
     )?;
     if config.console.enabled {
-        writeln!(out, "console: http://{}/console", listeners.rest.local_addr()?)?;
+        writeln!(out, "console: {url}/console")?;
     }
     if let Some(token) = app.new_admin_token() {
         writeln!(

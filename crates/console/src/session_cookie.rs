@@ -90,16 +90,25 @@ pub fn is_ours(headers: &HeaderMap) -> bool {
     if !headers.contains_key(MARK) {
         return false;
     }
-    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    match (text(&SITE), text(&ORIGIN)) {
-        (Some(site), _) => site == "same-origin",
+    text(headers, &SITE).is_none_or(|site| site == "same-origin") && !is_cross_site(headers)
+}
+
+/// Returns true if a request may come from another site's page.
+pub fn is_cross_site(headers: &HeaderMap) -> bool {
+    match (text(headers, &SITE), text(headers, &ORIGIN)) {
+        // `none`: a person has entered the address.
+        (Some(site), _) => !matches!(site, "same-origin" | "none"),
         // Older browsers send only the origin, and only with changes.
         (None, Some(origin)) => {
             let host = origin.split_once("://").map(|(_, host)| host);
-            host.is_some() && host == text(&HOST)
+            host.is_none() || host != text(headers, &HOST)
         }
-        (None, None) => true,
+        (None, None) => false,
     }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
 #[cfg(test)]

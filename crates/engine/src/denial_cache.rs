@@ -58,7 +58,7 @@ impl DenialCache {
             match verb {
                 Verb::Commit(_) => {}
                 Verb::Cancel(_) | Verb::Refund | Verb::GiveBack | Verb::Reset => {
-                    self.forget(check.key())
+                    self.forget(check.key());
                 }
                 Verb::Peek | Verb::Acquire | Verb::Lease | Verb::Reserve { .. } => {
                     if outcome.allowed {

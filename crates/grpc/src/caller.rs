@@ -1,8 +1,9 @@
 //! Authorization of a call.
 
 use headgate_api::Access;
-use headgate_auth::Action;
+use headgate_auth::{Action, Credentials};
 use headgate_ratelimit::Author;
+use headgate_serve::ClientCertificate;
 use tonic::{Request, metadata::MetadataValue};
 
 use super::error::CallError;
@@ -14,8 +15,11 @@ pub(super) async fn may<T: Sync>(
     action: Action,
 ) -> Result<Author, CallError> {
     let metadata = request.metadata();
-    let token = metadata.get("authorization").map(MetadataValue::as_encoded_bytes);
-    let actor = access.auth().authorize(token, action).await?;
+    let credentials = Credentials {
+        authorization: metadata.get("authorization").map(MetadataValue::as_encoded_bytes),
+        certificate: request.extensions().get::<ClientCertificate>(),
+    };
+    let actor = access.auth().authorize(credentials, action).await?;
     // The surface has put it there, whether the caller sent one or not.
     let request_id = metadata.get("x-request-id").and_then(|id| id.to_str().ok());
     Ok(access.author(actor, request_id.unwrap_or_default()))

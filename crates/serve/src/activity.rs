@@ -54,6 +54,8 @@ pub(crate) struct Activity {
     received: AtomicUsize,
     /// Bytes that the socket did not accept.
     unwritten: AtomicUsize,
+    /// Encrypted bytes that the socket did not accept, in addition.
+    unwritten_encrypted: AtomicUsize,
     /// Bytes that the socket accepted.
     written: AtomicU64,
     /// Buffered bytes, as last reported to the process.
@@ -82,6 +84,7 @@ impl Activity {
             interval: AtomicUsize::new(0),
             received: AtomicUsize::new(0),
             unwritten: AtomicUsize::new(0),
+            unwritten_encrypted: AtomicUsize::new(0),
             written: AtomicU64::new(0),
             reported: AtomicUsize::new(0),
             moved_at: AtomicU64::new(0),
@@ -109,8 +112,7 @@ impl Activity {
     /// Returns `true` if no request is in flight and no response is unsent.
     pub(crate) fn is_idle(&self) -> bool {
         // Over HTTP/2, hyper may have dropped a response whose bytes are still unsent.
-        self.counts.load(Relaxed).is_multiple_of(STARTED)
-            && self.unsent() + self.unwritten.load(Relaxed) == 0
+        self.counts.load(Relaxed).is_multiple_of(STARTED) && self.unsent() + self.unwritten() == 0
     }
 
     /// Returns `true` if requests came over HTTP/2.
@@ -168,9 +170,20 @@ impl Activity {
         }
     }
 
+    /// Records encrypted bytes: those that the socket accepted, and those that it did not.
+    ///
+    /// TLS accepts up to its own buffer before [`wrote`](Self::wrote) reports unwritten bytes.
+    pub(crate) fn wrote_encrypted(&self, written: usize, unwritten: usize) {
+        self.written.store(self.written.load(Relaxed) + written as u64, Relaxed);
+        if self.unwritten_encrypted.load(Relaxed) != unwritten {
+            self.unwritten_encrypted.store(unwritten, Relaxed);
+            self.report();
+        }
+    }
+
     /// Bytes that the socket accepted, and bytes that it did not.
     pub(crate) fn progress(&self) -> (u64, usize) {
-        (self.written.load(Relaxed), self.unwritten.load(Relaxed))
+        (self.written.load(Relaxed), self.unwritten())
     }
 
     /// Starts the next interval. Returns `true` if there are bytes without progress for
@@ -213,12 +226,17 @@ impl Activity {
         self.unsent.iter().map(|bytes| bytes.load(Relaxed)).sum()
     }
 
+    /// Bytes that the socket did not accept.
+    fn unwritten(&self) -> usize {
+        self.unwritten.load(Relaxed) + self.unwritten_encrypted.load(Relaxed)
+    }
+
     /// Buffered bytes.
     fn buffered(&self) -> usize {
         let counts = self.counts.load(Relaxed);
         let streams = (counts & FIELD) + ((counts / HANDLING) & FIELD);
         let streams = if self.is_http2() { streams as usize } else { 0 };
-        let others = self.received.load(Relaxed) + self.unwritten.load(Relaxed);
+        let others = self.received.load(Relaxed) + self.unwritten();
         self.unsent() + others + streams * STREAM_BYTES
     }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
+use headgate_tls::{ClientCertificate, Tls};
 use http::{HeaderValue, Request, Response, Version, header::CONNECTION};
 use hyper::{
     body::{Body, Incoming},
@@ -19,15 +20,15 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
     server::conn::auto,
 };
-use tokio::{net::TcpStream, sync::watch};
+use tokio::{
+    net::{TcpStream, UnixStream},
+    sync::watch,
+};
 use tracing::{debug, warn};
 
 use crate::{
-    RequestBody, ResponseBody,
-    activity::Activity,
-    connections::{Connections, EndReason},
-    io::Socket,
-    wake_guarded::WakeGuarded,
+    RequestBody, ResponseBody, activity::Activity, connections::Connections, handshake::Handshake,
+    io::Socket, listener::AcceptedStream, phase::Phase, stream::Stream, wake_guarded::WakeGuarded,
     watchdog,
 };
 
@@ -51,17 +52,6 @@ const MAX_SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// Maximum number of HTTP/2 requests that are cancelled before they are accepted.
 const MAX_PENDING_RESETS: usize = 20;
 
-/// Phase of the shutdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    /// No shutdown.
-    Serving,
-    /// Peers are asked to connect elsewhere; requests are still answered.
-    Leaving,
-    /// Connections are closed after their requests in flight.
-    Ending,
-}
-
 /// HTTP settings of connections.
 pub(crate) type Protocol = auto::Builder<TokioExecutor>;
 
@@ -72,6 +62,7 @@ pub(crate) struct ConnectionTask {
     pub(crate) activity: Arc<Activity>,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) idle: Duration,
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 pub(crate) fn protocol() -> Protocol {
@@ -90,20 +81,20 @@ pub(crate) fn protocol() -> Protocol {
 
 impl ConnectionTask {
     /// Serves the requests of a connection until it ends.
-    pub(crate) async fn run<A, F, B>(self, stream: std::net::TcpStream, handler: A)
+    pub(crate) async fn run<A, F, B>(mut self, stream: AcceptedStream, handler: A)
     where
         A: Fn(Request<RequestBody>) -> F + Send + Sync + 'static,
         F: Future<Output = Response<B>> + Send + 'static,
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let Self { protocol, connections, activity, mut phase, idle } = self;
-        // Registers the socket with the runtime of this task.
-        let socket = match TcpStream::from_std(stream) {
-            Ok(stream) => Socket::new(stream, Arc::clone(&activity)),
-            Err(error) => return warn!(%error, "failed to register a connection"),
+        let Some((stream, certificate)) = self.open(stream).await else {
+            return;
         };
-        let service =
-            service_fn(|request: Request<Incoming>| respond(&activity, &handler, request));
+        let Self { protocol, connections, activity, mut phase, idle, tls: _ } = self;
+        let socket = Socket::new(stream, Arc::clone(&activity));
+        let service = service_fn(|request: Request<Incoming>| {
+            respond(&activity, certificate.as_ref(), &handler, request)
+        });
         let connection = protocol.serve_connection_with_upgrades(socket, service);
         let mut connection = pin!(connection);
         let mut stopping = WakeGuarded::new(stopping(&activity, &mut phase));
@@ -114,6 +105,11 @@ impl ConnectionTask {
                 is_stopping = stopping.poll(context).is_ready();
             }
             if let Poll::Ready(reason) = watch.poll(context) {
+                if activity.is_idle() {
+                    // Tells a TLS peer that the end is not an attack. Not waited for.
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.as_mut().poll(context);
+                }
                 return Poll::Ready(Err(reason));
             }
             let is_leaving = activity.is_leaving() && activity.is_http2();
@@ -126,22 +122,44 @@ impl ConnectionTask {
         match end.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => debug!(%error, "connection failed"),
-            Err(reason) => end_with(&connections, reason),
+            Err(reason) => connections.count_end(reason),
         }
     }
 }
 
-fn end_with(connections: &Connections, reason: EndReason) {
-    connections.count_end(reason);
-    debug!(reason = reason.name(), "closed a connection");
+impl ConnectionTask {
+    /// Registers the socket with the runtime of this task, and completes the TLS handshake.
+    async fn open(
+        &mut self,
+        stream: AcceptedStream,
+    ) -> Option<(Stream, Option<ClientCertificate>)> {
+        let registered = match stream {
+            AcceptedStream::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
+            AcceptedStream::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
+        };
+        match (registered, &self.tls) {
+            (Ok(Stream::Tcp(stream)), Some(tls)) => {
+                let activity = &self.activity;
+                let handshake = Handshake { tls, activity, idle: self.idle };
+                // Boxed: connections without TLS have no room for it.
+                Box::pin(handshake.run(stream, &self.connections, &mut self.phase)).await
+            }
+            (Ok(stream), _) => Some((stream, None)),
+            (Err(error), _) => {
+                warn!(%error, "failed to register a connection");
+                None
+            }
+        }
+    }
 }
 
 /// Serves one request. Not an async block, which would be twice as large and is moved for each
 /// request.
 fn respond<A, F, B>(
     activity: &Arc<Activity>,
+    certificate: Option<&ClientCertificate>,
     handler: &A,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody<B>>, Infallible>> + Send + use<A, F, B>
 where
     A: Fn(Request<RequestBody>) -> F,
@@ -150,6 +168,9 @@ where
 {
     let is_http2 = request.version() == Version::HTTP_2;
     let in_flight = activity.start(request.version());
+    if let Some(certificate) = certificate {
+        request.extensions_mut().insert(certificate.clone());
+    }
     let request = request.map(|body| RequestBody::new(body, Arc::clone(activity)));
     handler(request).map(move |mut response| {
         if !is_http2 && in_flight.activity().is_some_and(|activity| activity.is_leaving()) {

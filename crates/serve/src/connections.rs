@@ -13,6 +13,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::Instant,
 };
+use tracing::debug;
 
 use crate::activity::Activity;
 
@@ -180,8 +181,10 @@ impl Connections {
         accepts
     }
 
+    /// Counts a connection that the server closed.
     pub(crate) fn count_end(&self, reason: EndReason) {
         self.ended[reason as usize].fetch_add(1, Relaxed);
+        debug!(reason = reason.name(), "closed a connection");
     }
 
     /// Closes the connection that has been stalled for longest or, if there is none, the one that

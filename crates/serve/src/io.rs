@@ -9,18 +9,17 @@ use std::{
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
-use crate::activity::Activity;
+use crate::{activity::Activity, stream::Stream};
 
 /// The socket of a connection.
 pub(crate) struct Socket {
-    stream: TokioIo<TcpStream>,
+    stream: TokioIo<Stream>,
     activity: Arc<Activity>,
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
+    pub(crate) fn new(stream: Stream, activity: Arc<Activity>) -> Self {
         Self { stream: TokioIo::new(stream), activity }
     }
 

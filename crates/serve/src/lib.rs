@@ -6,12 +6,16 @@
 //! | module | contents |
 //! |---|---|
 //! | `server` | accepting connections, and draining them on shutdown |
+//! | `listener` | [`Listener`]: a TCP port or a Unix domain socket |
+//! | `handshake` | the TLS handshake of a connection |
+//! | `phase` | the phases of a shutdown |
 //! | `connection` | the task of a connection |
 //! | `activity` | requests in flight, unsent bytes and progress of a connection |
 //! | `watchdog` | closes connections that are idle or stalled |
 //! | `connections` | all connections of the process: their number and buffered bytes |
 //! | `response_body`, `request_body` | bodies whose buffered bytes are counted |
 //! | `io` | the socket, with unwritten bytes counted |
+//! | `stream` | TCP, TLS or a Unix domain socket |
 //! | `wake_guarded` | a future that is polled only after it was woken |
 //! | `signals` | SIGTERM, SIGINT and SIGHUP |
 //! | `bind` | [`bind`]: a TCP listener, on request beside that of another process |
@@ -22,19 +26,26 @@ mod activity;
 mod bind;
 mod connection;
 mod connections;
+mod handshake;
 mod io;
+mod listener;
+mod phase;
 mod request_body;
 mod response_body;
 mod server;
 pub mod signals;
 mod socket_activation;
+mod stream;
 pub mod systemd;
 mod wake_guarded;
 mod watchdog;
 
+pub use headgate_tls::{ClientCertificate, Tls};
+
 pub use self::{
     bind::bind,
     connections::{Bounds, Connections, EndReason},
+    listener::{Listener, UnixSocket},
     request_body::RequestBody,
     response_body::ResponseBody,
     server::{Drain, Server, Timeouts},

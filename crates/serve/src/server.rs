@@ -3,16 +3,19 @@
 use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
+use headgate_tls::Tls;
 use http::{Request, Response};
 use hyper::body::Body;
-use tokio::{net::TcpListener, runtime::Handle, sync::watch, task::JoinSet, time};
-use tracing::{debug, warn};
+use tokio::{runtime::Handle, sync::watch, task::JoinSet, time};
+use tracing::warn;
 
 use crate::{
     RequestBody,
     activity::Activity,
-    connection::{ConnectionTask, Phase, Protocol, protocol},
+    connection::{ConnectionTask, Protocol, protocol},
     connections::Connections,
+    listener::{Accepted, Listener},
+    phase::Phase,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -37,7 +40,9 @@ pub struct Timeouts {
 /// A listener and its settings.
 pub struct Server<N, A> {
     /// Listener of the server.
-    pub listener: TcpListener,
+    pub listener: Listener,
+    /// TLS of connections over TCP; without it, they are plain text.
+    pub tls: Option<Arc<Tls>>,
     /// Returns the runtime of the next connection.
     pub runtime: N,
     /// Admits a connection. The returned permit is dropped when the connection closes.
@@ -134,7 +139,7 @@ where
     async fn start<S, F, B>(
         &self,
         served: &mut Served,
-        (stream, peer): (std::net::TcpStream, SocketAddr),
+        Accepted { stream, peer }: Accepted,
         handler: &S,
     ) where
         S: Fn(Request<RequestBody>, SocketAddr) -> F + Clone + Send + Sync + 'static,
@@ -152,6 +157,7 @@ where
             activity,
             phase: served.phase.subscribe(),
             idle: self.timeouts.idle,
+            tls: self.tls.clone(),
         };
         let handler = handler.clone();
         let connection = async move {
@@ -179,19 +185,10 @@ impl Served {
 }
 
 /// Accepts the next connection. Errors of a single connection are ignored.
-async fn accept(listener: &TcpListener) -> (std::net::TcpStream, SocketAddr) {
+async fn accept(listener: &Listener) -> Accepted {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => {
-                // Responses are small and complete: do not delay them.
-                if let Err(error) = stream.set_nodelay(true) {
-                    debug!(%error, "failed to set TCP_NODELAY");
-                }
-                match stream.into_std() {
-                    Ok(stream) => return (stream, peer),
-                    Err(error) => warn!(%error, "failed to detach a connection from its runtime"),
-                }
-            }
+            Ok(accepted) => return accepted,
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 warn!(%error, "failed to accept a connection");

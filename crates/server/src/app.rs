@@ -4,8 +4,10 @@ mod build;
 mod connection_metrics;
 mod live;
 mod metrics_export;
+mod port_tls;
 mod query_metrics;
 mod serve;
+mod tls_metrics;
 
 use std::{io, sync::Arc};
 
@@ -16,7 +18,7 @@ use headgate_console::Sampler;
 use headgate_envoy::Configurator;
 use headgate_events::{EventSupervisor, Events};
 use headgate_grpc::Grpc;
-use headgate_serve::{Connections, Timeouts};
+use headgate_serve::{Connections, Timeouts, UnixSocket};
 use headgate_stores::OpenError;
 use headgate_telemetry::{
     metrics::ExportError,
@@ -25,7 +27,7 @@ use headgate_telemetry::{
 use thiserror::Error;
 use tokio::net::TcpListener;
 
-use self::metrics_export::MetricsExport;
+use self::{metrics_export::MetricsExport, port_tls::PortTls};
 use crate::{refresher::Refresher, reload::Reloader, rest::Surface, workers::Workers};
 
 pub use crate::workers::Liveness;
@@ -43,6 +45,7 @@ pub struct App {
     workers: Workers,
     new_admin_token: Option<AdminToken>,
     connections: Arc<Connections>,
+    tls: PortTls,
     timeouts: Timeouts,
     shutdown_delay: LiveDuration,
     tracer: Option<Tracer>,
@@ -65,6 +68,10 @@ pub struct Listeners {
     pub rest: TcpListener,
     /// For gRPC.
     pub grpc: TcpListener,
+    /// For HTTP, besides the port.
+    pub rest_socket: Option<UnixSocket>,
+    /// For gRPC, besides the port.
+    pub grpc_socket: Option<UnixSocket>,
 }
 
 /// A server that cannot be built.

@@ -34,9 +34,12 @@ pub use self::{
         TokenBucketConfig, TokenBucketOverride, Units, WindowConfig, WindowOverride,
     },
     ratelimit::RateLimitConfig,
-    server::{ForwardedByName, Host, ServerConfig, TrustedProxy},
+    server::{ForwardedByName, Host, ServerConfig, SocketMode, TrustedProxy},
     window::WindowSize,
 };
+
+/// A list of certificates that is valid, for error messages.
+const CERTIFICATES: &str = "[{cert_file: /etc/headgate/tls.crt, key_file: /etc/headgate/tls.key}]";
 
 /// Prefix of variables, secret keys, and other properties that the types do not express.
 const SCHEMA: Schema = Schema {
@@ -59,6 +62,13 @@ const SCHEMA: Schema = Schema {
             example: "[{name: ci, role: sys_operator, token_file: /run/secrets/ci}]",
             secret: Some("token"),
         },
+        SectionList {
+            key: "auth.client_certificates",
+            example: "[{name: 'spiffe://cluster.local/ns/*/sa/gateway', role: sys_operator}]",
+            secret: None,
+        },
+        SectionList { key: "server.tls.certificates", example: CERTIFICATES, secret: None },
+        SectionList { key: "server.grpc_tls.certificates", example: CERTIFICATES, secret: None },
         SectionList {
             key: "rate_limiter.overrides",
             example: "[{prefix: 'api_key:', token_bucket: {capacity: 1000, refill_rate: 100}}]",
@@ -165,6 +175,7 @@ impl Config {
         .into_iter()
         .flatten()
         .chain(self.auth.contradictions())
+        .chain(self.server.tls_problems(&self.auth))
         .chain(self.envoy.validate(!self.server.grpc_address().ip().is_loopback()))
         .chain(self.kafka.contradictions())
         .chain(self.observability.trace.contradictions())

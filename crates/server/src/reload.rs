@@ -207,7 +207,9 @@ impl Reloader {
         let (reloaded, mixed) = plan(&running.config, &new)?;
         let commits = self.prepare(&mixed, &reloaded.applied).await?;
         self.record(&reloaded.applied, by).await?;
-        commits.into_iter().for_each(|commit| commit());
+        for commit in commits {
+            commit();
+        }
         running.config = mixed;
         Ok(reloaded)
     }

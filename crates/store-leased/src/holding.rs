@@ -175,16 +175,13 @@ impl Holding {
 
     fn add(&mut self, new: Hand) {
         let same = |hand: &&mut Hand| hand.granted_until == new.granted_until;
-        match self.hands.iter_mut().find(same) {
-            Some(hand) => {
-                hand.units += new.units;
-                // Two calls measured the same end: the earlier one is safe for both.
-                hand.until = hand.until.min(new.until);
-            }
-            None => {
-                let place = self.hands.partition_point(|hand| hand.until < new.until);
-                self.hands.insert(place, new);
-            }
+        if let Some(hand) = self.hands.iter_mut().find(same) {
+            hand.units += new.units;
+            // Two calls measured the same end: the earlier one is safe for both.
+            hand.until = hand.until.min(new.until);
+        } else {
+            let place = self.hands.partition_point(|hand| hand.until < new.until);
+            self.hands.insert(place, new);
         }
     }
 

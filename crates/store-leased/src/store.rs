@@ -12,7 +12,7 @@ use crate::{
     Stats,
     flight::Boarding,
     hand::Hand,
-    holding::{Local, Turn},
+    holding::{Holding, Local, Turn},
     holdings::{Fingerprint, Holdings},
     returns::{Returns, give_back},
     stats::{Counters, count},
@@ -256,7 +256,7 @@ impl<S: Store, C: Clock> Store for LeasedStore<S, C> {
                 let answer = self.store.apply(verb, batch).await;
                 for check in batch.checks() {
                     let subject = self.holdings.fingerprint(check.key());
-                    self.holdings.with(subject, |holding| holding.forget_denial());
+                    self.holdings.with(subject, Holding::forget_denial);
                 }
                 answer
             }),

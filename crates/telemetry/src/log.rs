@@ -47,13 +47,12 @@ impl LogControl {
 /// Starts logging for the whole process. `rust_log`, where given, overrides the level.
 pub fn start(config: &LogConfig, rust_log: Option<&str>) -> Result<LogControl, LogError> {
     let (filter, level): (Box<dyn Filter<Registry> + Send + Sync>, _) =
-        match rust_log.filter(|filter| !filter.is_empty()) {
-            Some(filter) => (Box::new(EnvFilter::builder().parse(filter)?), None),
+        if let Some(filter) = rust_log.filter(|filter| !filter.is_empty()) {
+            (Box::new(EnvFilter::builder().parse(filter)?), None)
+        } else {
             // A level alone is cheaper than a filter with directives.
-            None => {
-                let (filter, handle) = reload::Layer::new(level(config));
-                (Box::new(filter), Some(handle))
-            }
+            let (filter, handle) = reload::Layer::new(level(config));
+            (Box::new(filter), Some(handle))
         };
     let colours = io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);

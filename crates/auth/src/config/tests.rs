@@ -86,8 +86,8 @@ fn a_variable_lists_tokens_as_yaml() {
 fn each_problem_names_its_place() {
     let url = "expected an http:// or https:// URL without user or password, such as \
                https://issuer.example/realms/main/protocol/openid-connect/certs";
-    let off = "off disables authentication, but there is a jwks_url or a token: remove one or the \
-               other";
+    let off = "off disables authentication, but there is a jwks_url, a token or a client \
+               certificate: remove one or the other";
     let cases = [
         ("jwks_url: ftp://a", format!("jwks_url (config.yaml:2): {url}")),
         ("jwks_url: issuer.example/certs", format!("jwks_url (config.yaml:2): {url}")),

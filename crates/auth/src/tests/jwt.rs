@@ -266,7 +266,7 @@ async fn malformed_tokens_are_rejected() {
         assert_eq!(refusal, TokenError::Malformed, "{garbage}");
     }
     let not_text =
-        guard.auth.authorize(Some(b"Bearer \xff\xfe.\xff.\xff"), Action::ReadRules).await;
+        guard.auth.authorize(bearer(b"Bearer \xff\xfe.\xff.\xff"), Action::ReadRules).await;
     assert_eq!(not_text, Err(TokenError::Malformed.into()));
     assert_eq!(guard.token_error(&"a".repeat(20_000)).await, TokenError::TooLong);
     let padded = issuer.token(auditor(json!({"padding": "x".repeat(20_000)})));

@@ -1,23 +1,34 @@
-use std::{fmt, net::IpAddr, str::FromStr};
+use std::{
+    fmt,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use reqwest::Url;
 use thiserror::Error;
 
 const API: [&str; 2] = ["api", "v1"];
 
-/// The base URL of a server.
+/// The base URL of a server, or the path of its socket.
 #[derive(Clone, Debug)]
-pub(crate) struct Server(Url);
+pub(crate) struct Server {
+    /// Boxed: errors contain it.
+    url: Box<Url>,
+    socket: Option<PathBuf>,
+}
 
 /// Invalid server URL.
 #[derive(Clone, Debug, Error)]
-#[error("expected http://HOST[:PORT] or https://HOST[:PORT], such as http://127.0.0.1:8080")]
+#[error(
+    "expected http://HOST[:PORT] or https://HOST[:PORT], such as http://127.0.0.1:8080, or unix:/PATH"
+)]
 pub(crate) struct InvalidServer;
 
 impl Server {
     /// Returns the URL of `path` in `area`.
     pub(super) fn url(&self, area: &str, path: &[&str]) -> Url {
-        let mut url = self.0.clone();
+        let mut url = Url::clone(&self.url);
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.clear().extend(API).push(area).extend(path);
         }
@@ -26,19 +37,24 @@ impl Server {
 
     /// Returns the URL of the liveness endpoint.
     pub(super) fn health(&self) -> Url {
-        let mut url = self.0.clone();
+        let mut url = Url::clone(&self.url);
         url.set_path("healthz");
         url
     }
 
+    /// Returns the path of the Unix domain socket, if there is one.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
     /// Whether connections use TLS.
     pub(super) fn is_https(&self) -> bool {
-        self.0.scheme() == "https"
+        self.url.scheme() == "https"
     }
 
     /// Whether the host is this machine.
     pub(super) fn is_loopback(&self) -> bool {
-        let host = self.0.host_str().unwrap_or_default();
+        let host = self.url.host_str().unwrap_or_default();
         // IPv6 addresses are in brackets in a URL.
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
@@ -49,18 +65,29 @@ impl FromStr for Server {
     type Err = InvalidServer;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| path.starts_with('/')) {
+            let url = Url::parse("http://localhost").map_err(|_| InvalidServer)?;
+            return Ok(Self { url: url.into(), socket: Some(path.into()) });
+        }
         let url = Url::parse(text).map_err(|_| InvalidServer)?;
         let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         // Error messages contain the URL, which must not disclose a password.
         let anonymous = url.username().is_empty() && url.password().is_none();
         let http = matches!(url.scheme(), "http" | "https");
-        if http && bare && anonymous { Ok(Self(url)) } else { Err(InvalidServer) }
+        if http && bare && anonymous {
+            Ok(Self { url: url.into(), socket: None })
+        } else {
+            Err(InvalidServer)
+        }
     }
 }
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str().trim_end_matches('/'))
+        match &self.socket {
+            Some(path) => write!(f, "unix:{}", path.display()),
+            None => f.write_str(self.url.as_str().trim_end_matches('/')),
+        }
     }
 }
 

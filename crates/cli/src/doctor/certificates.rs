@@ -51,8 +51,18 @@ fn named(config: &Config) -> Vec<Named<'_>> {
     let texts = texts.into_iter().filter_map(|(key, text)| Some((key, Pem::Text(text.as_ref()?))));
     let files = files.into_iter().filter_map(|(key, file)| Some((key, Pem::File(file.as_ref()?))));
     let database = database.url.as_ref().map(Secret::expose).unwrap_or_default();
+    let grpc_tls = config.server.grpc_tls.as_ref();
+    let sections = [
+        ("server.tls.certificates", Some(&config.server.tls)),
+        ("server.grpc_tls.certificates", grpc_tls),
+    ];
+    let sections = sections.into_iter().filter_map(|(key, tls)| Some((key, tls?)));
+    let served = sections.flat_map(|(key, tls)| {
+        tls.certificates.iter().map(move |pair| (key, Pem::File(&pair.cert_file)))
+    });
     texts
         .chain(files)
+        .chain(served)
         .chain(["sslrootcert", "sslcert"].into_iter().filter_map(|name| {
             let file = url_parameter(database, name)?;
             Some((name, Pem::File(Path::new(file))))

@@ -55,4 +55,5 @@ async fn is_headgate(address: SocketAddr) -> bool {
     };
     let answer = answer.await.unwrap_or_default();
     answer.starts_with("HTTP/1.1 200") && answer.contains(r#""status":"ok""#)
+        || answer.contains("this port speaks TLS")
 }

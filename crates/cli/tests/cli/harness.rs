@@ -169,7 +169,7 @@ impl Server {
 
     /// Its REST URL.
     pub(crate) fn url(&self) -> &str {
-        let url = self.greeting.split(' ').find(|word| word.starts_with("http://"));
+        let url = self.greeting.split(' ').find(|word| word.contains("://"));
         url.expect("a URL").trim_end_matches(',')
     }
 

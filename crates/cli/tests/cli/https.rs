@@ -1,4 +1,4 @@
-//! Servers behind a TLS proxy.
+//! Servers behind a TLS proxy, with TLS of their own, and on Unix domain sockets.
 
 use std::{
     io::{self, Read, Write},
@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use headgate_testkit::{Skip, require};
+use headgate_testkit::{CertificateAuthority, Skip, find_program, require};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -103,4 +103,88 @@ fn trusts_the_systems_root_certificates() {
         "{message}"
     );
     assert!(message.contains("certificate"), "{message}");
+}
+
+#[test]
+fn a_private_authority_and_a_client_certificate_are_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca = CertificateAuthority::new("test");
+    let text = |path: std::path::PathBuf| path.to_str().unwrap().to_owned();
+    let ca_file = text(ca.write(folder.path()));
+    let (cert, key) = ca.issue(&["127.0.0.1"]).write(folder.path(), "server");
+    let certificates = format!("[{{cert_file: {}, key_file: {}}}]", text(cert), text(key));
+    let name = "spiffe://test/ops";
+    let server = Server::start(&[
+        ("HEADGATE__SERVER__TLS__CERTIFICATES", &certificates),
+        ("HEADGATE__SERVER__TLS__CLIENT_CA_FILE", &ca_file),
+        ("HEADGATE__AUTH__CLIENT_CERTIFICATES", "[{name: 'spiffe://test/*', role: sys_admin}]"),
+    ]);
+    assert!(server.url().starts_with("https://127.0.0.1:"), "{}", server.greeting);
+    let (cert, key) = ca.issue(&[name]).write(folder.path(), "client");
+    let (cert, key) = (text(cert), text(key));
+    let trusted = ["--ca-file", &ca_file];
+    let identity = ["--client-cert", &*cert, "--client-key", &key];
+    let all = [&trusted[..], &identity].concat();
+
+    let run = |arguments: &[&str]| server.run(arguments);
+    assert!(printed(&run(&[&["check", "user", "u1"], &all[..]].concat())).contains("yes"));
+    let rule =
+        ["rules", "create", "--scope", "user", "--pattern", "a", "--limit", "5", "--window", "60s"];
+    printed(&run(&[&rule[..], &all].concat()));
+    let log = run(&[&["audit"], &all[..]].concat());
+    assert!(printed(&log).contains(name), "{log:?}");
+    let variables = [
+        ("HEADGATE_SERVER", server.url()),
+        ("HEADGATE_CA_FILE", &ca_file),
+        ("HEADGATE_CLIENT_CERT", &cert),
+        ("HEADGATE_CLIENT_KEY", &key),
+    ];
+    printed(&headgate(&["rules", "list"], &variables).output().unwrap());
+
+    for (arguments, expected) in [
+        (&trusted[..], "requires a client certificate, or does not accept this one"),
+        (&identity[..], "certificate"),
+        (&["--ca-file", &key], "has no CA certificate in PEM"),
+        (&["--client-cert", &cert], "set both --client-cert and --client-key"),
+    ] {
+        let output = run(&[&["check", "user", "u1"], arguments].concat());
+        assert!(failure(&output).contains(expected), "{arguments:?}: {output:?}");
+    }
+    let plain = server.url().replace("https://", "http://");
+    let output = headgate(&["check", "user", "u1", "--server", &plain], &[]).output().unwrap();
+    assert!(failure(&output).contains("speaks TLS: use https://"), "{output:?}");
+}
+
+#[test]
+fn a_server_without_tls_is_recognized() {
+    let server = Server::start(&[]);
+    let url = server.url().replace("http://", "https://");
+    let output = headgate(&["check", "user", "u1", "--server", &url], &[]).output().unwrap();
+    assert!(failure(&output).contains("does not speak TLS: use http://"), "{output:?}");
+}
+
+#[test]
+fn unix_sockets_serve_curl_and_the_command_line() {
+    require!(find_program("curl"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (rest, grpc) = (path("http.sock"), path("grpc.sock"));
+    let server = Server::start(&[
+        ("HEADGATE__SERVER__UNIX_SOCKET", &rest),
+        ("HEADGATE__SERVER__GRPC_UNIX_SOCKET", &grpc),
+    ]);
+    let curl = |socket: &str, arguments: &[&str]| {
+        let mut command = Command::new("curl");
+        command.args(["-sS", "-i", "--unix-socket", socket]).args(arguments);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let health = curl(&rest, &["http://localhost/healthz"]);
+    assert!(health.starts_with("HTTP/1.1 200 OK"), "{health}");
+    let grpc_answer = curl(&grpc, &["--http2-prior-knowledge", "http://localhost/"]);
+    assert!(grpc_answer.starts_with("HTTP/2 415"), "{grpc_answer}");
+    let check = ["check", "user", "u1", "--server", &format!("unix:{rest}")];
+    assert!(printed(&headgate(&check, &[]).output().unwrap()).contains("yes"));
+
+    assert!(server.signal("-TERM").success());
+    assert!(!Path::new(&rest).exists() && !Path::new(&grpc).exists());
 }

@@ -38,7 +38,7 @@ fn reads_the_configuration_file_from_flag_or_variable() {
     assert_eq!(output.status.code(), Some(1));
     let expected = format!(
         "headgate: invalid configuration:\n  server.prot ({path}:2): unknown key; \
-         known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, \
+         known here: host, port, grpc_port, reuse_port, unix_socket, grpc_unix_socket, unix_socket_mode, tls, grpc_tls, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, \
          request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, \
          shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds, watch_config\n"
     );

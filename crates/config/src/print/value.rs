@@ -96,9 +96,9 @@ impl Printed {
     fn collect_keys(&self, key: &str, keys: &mut Vec<String>) {
         match &self.0 {
             Value::Section(entries) => {
-                entries
-                    .iter()
-                    .for_each(|(name, value)| value.collect_keys(&below(key, name), keys));
+                for (name, value) in entries {
+                    value.collect_keys(&below(key, name), keys);
+                }
             }
             _ => keys.push(key.to_owned()),
         }

@@ -4,7 +4,10 @@ use std::{convert::Infallible, future::pending, net::SocketAddr, sync::Arc, time
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
-use headgate_serve::{Bounds, Connections, Drain, EndReason, RequestBody, Server, Timeouts};
+use headgate_serve::{
+    Bounds, ClientCertificate, Connections, Drain, EndReason, Listener, RequestBody, Server,
+    Timeouts, Tls, UnixSocket,
+};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
@@ -53,11 +56,36 @@ pub(crate) struct Peer {
 
 impl Running {
     pub(crate) async fn start(bounds: Bounds, timeouts: Timeouts) -> Self {
+        Self::start_with(bounds, timeouts, None).await
+    }
+
+    pub(crate) async fn start_with(
+        bounds: Bounds,
+        timeouts: Timeouts,
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        Self::start_on(listener, address, bounds, timeouts, tls)
+    }
+
+    /// Starts on a Unix domain socket; there is no address.
+    pub(crate) fn start_on_socket(socket: UnixSocket) -> Self {
+        let none = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self::start_on(socket, none, BOUNDS, TIMEOUTS, None)
+    }
+
+    fn start_on(
+        listener: impl Into<Listener>,
+        address: SocketAddr,
+        bounds: Bounds,
+        timeouts: Timeouts,
+        tls: Option<Arc<Tls>>,
+    ) -> Self {
         let connections = Connections::new(bounds);
         let server = Server {
-            listener,
+            listener: listener.into(),
+            tls,
             runtime: Handle::current,
             admit: |_| Some(()),
             connections: Arc::clone(&connections),
@@ -171,6 +199,12 @@ async fn answer(request: Request<RequestBody>, _: SocketAddr) -> Response<Body> 
             Ok(body) => Full::new(Bytes::from(body.to_bytes().len().to_string())).boxed_unsync(),
             Err(error) => Full::new(Bytes::from(error.to_string())).boxed_unsync(),
         },
+        "/names" => {
+            let names = request.extensions().get::<ClientCertificate>();
+            let names = names.map(|it| it.names().iter().map(ToString::to_string).collect());
+            let names = names.map_or("none".to_owned(), |names: Vec<_>| names.join(" "));
+            Full::new(Bytes::from(names)).boxed_unsync()
+        }
         _ => Full::new(Bytes::from_static(b"small")).boxed_unsync(),
     })
 }

@@ -6,3 +6,5 @@ mod bounds;
 mod drain;
 mod harness;
 mod idle;
+mod tls;
+mod unix_socket;

@@ -36,10 +36,12 @@ use super::{
     connection_metrics::ConnectionsCollector,
     live::{
         Durations, LiveAuth, LiveConsole, LiveDefaults, LiveEnvoy, LiveEvents, LiveKeys, LiveLog,
-        LiveReplicas, LiveWatch, admin_token, console_settings, envoy_settings,
+        LiveReplicas, LiveTls, LiveWatch, admin_token, console_settings, envoy_settings,
     },
     metrics_export::MetricsExport,
+    port_tls::PortTls,
     query_metrics::Queries,
+    tls_metrics::TlsCollector,
 };
 use crate::{
     config::Config,
@@ -114,6 +116,8 @@ impl App {
             Runtimes { name: "connections", handles: workers.handles() },
             Runtimes { name: "background", handles: vec![Handle::current()] },
         ])?;
+        let tls = PortTls::open(&config.server, &base.clock)?;
+        base.metrics.registry().register(Box::new(TlsCollector::new(tls.distinct())?))?;
         let quotas = QuotaParts::new(config, &base, &durations)?;
         let envoy = EnvoyParts::new(config, &base)?;
         let admin = admin_token(config).map_err(BuildError::AdminToken)?;
@@ -134,9 +138,10 @@ impl App {
         parts.extend(base.live());
         parts.extend(envoy.surface.clone().map(|surface| Arc::new(LiveEnvoy(surface)) as _));
         parts.push(Arc::new(quotas.live_events));
+        parts.extend(LiveTls::of(&tls, &base.clock).map(|tls| Arc::new(tls) as _));
         let reloader = base.reloader(config, load, parts)?;
         let services = (&quotas.services, envoy.surface.as_ref());
-        let operations = Arc::new(base.operations(config, services));
+        let operations = Arc::new(base.operations(config, services, &tls));
         let exporter = MetricsExporter::new(&config.app, &config.observability.metrics.otlp)?;
         let metrics_export =
             exporter.map(|exporter| Arc::new(MetricsExport::new(exporter, &operations)));
@@ -159,6 +164,7 @@ impl App {
             workers,
             new_admin_token: admin.filter(AdminToken::created),
             connections,
+            tls,
             timeouts: config.server.timeouts(),
             shutdown_delay: durations.shutdown_delay,
             tracer,
@@ -235,6 +241,7 @@ impl Foundation {
         self,
         config: &Config,
         (quotas, envoy): (&Arc<QuotaServices>, Option<&EnvoySurface>),
+        tls: &PortTls,
     ) -> Operations {
         Operations {
             app: config.app.clone(),
@@ -244,6 +251,7 @@ impl Foundation {
             quotas: Arc::clone(quotas),
             database: self.database,
             envoy: envoy.map(|envoy| Arc::clone(&envoy.limits)),
+            tls: tls.distinct(),
             metrics: self.metrics,
             stopping: AtomicBool::new(false),
         }

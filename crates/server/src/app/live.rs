@@ -14,8 +14,10 @@ use headgate_persistence::Database;
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::Catalog;
 use headgate_telemetry::log::LogControl;
+use headgate_tls::LoadedTls;
 use tokio::task;
 
+use super::port_tls::PortTls;
 use crate::{
     config::Config,
     reload::{Commit, Live, commit},
@@ -57,6 +59,12 @@ pub(super) struct LiveConsole(pub(super) Arc<Console>);
 
 /// The level of the log.
 pub(super) struct LiveLog(pub(super) LogControl);
+
+/// Certificates of the ports, whose files are read again.
+pub(super) struct LiveTls {
+    tls: PortTls,
+    clock: Arc<dyn Clock>,
+}
 
 /// The durations that a reload can change.
 pub(super) struct Durations {
@@ -188,6 +196,34 @@ impl Live for LiveKeys {
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
         let (keyed, settings) = (Arc::clone(&self.0), KeyedSettings::new(new).map_err(invalid)?);
         Ok(commit(move || keyed.replace(settings)))
+    }
+}
+
+impl LiveTls {
+    /// Returns `None` if no port speaks TLS.
+    pub(super) fn of(tls: &PortTls, clock: &Arc<dyn Clock>) -> Option<Self> {
+        let is_used = !tls.distinct().is_empty();
+        is_used.then(|| Self { tls: tls.clone(), clock: Arc::clone(clock) })
+    }
+}
+
+#[async_trait]
+impl Live for LiveTls {
+    fn keys(&self) -> &[&'static str] {
+        &[]
+    }
+
+    fn reads_files(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
+        let mut read = Vec::new();
+        for (section, config, tls) in self.tls.sections(&new.server) {
+            let loaded = LoadedTls::read(config, &*self.clock);
+            read.push((tls, loaded.map_err(|problem| invalid(problem.within(section)))?));
+        }
+        Ok(commit(move || read.into_iter().for_each(|(tls, loaded)| tls.install(loaded))))
     }
 }
 

@@ -2,16 +2,15 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use headgate_serve::{Drain, Server};
+use headgate_serve::{Drain, Listener, Server, Tls, UnixSocket};
 use tokio::{
-    net::TcpListener,
     sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
 use tracing::{info, warn};
 
-use super::{App, Listeners, Tasks};
+use super::{App, Listeners, PortTls, Tasks};
 
 /// Timeout of a delivery in flight when the server stops.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
@@ -25,6 +24,9 @@ impl App {
             background.spawn(Arc::clone(export).run());
         }
         background.spawn(Arc::clone(&self.reloader).watch());
+        for tls in self.tls.distinct() {
+            background.spawn(tls.watch());
+        }
         let (stop, stopped) = watch::channel(());
         let surface = self.surface;
         let answer = move |request, peer| Arc::clone(&surface).answer(request, peer);
@@ -34,15 +36,23 @@ impl App {
             async move { grpc.answer(request).await }
         };
         let (timeouts, workers) = (self.timeouts, &self.workers);
-        let server = |listener: TcpListener| Server {
+        let server = |listener: Listener, tls: Option<Arc<Tls>>| Server {
             listener,
+            tls,
             runtime: || workers.next().clone(),
             admit: |_| Some(()),
             connections: Arc::clone(&self.connections),
             timeouts,
         };
-        let rest = server(listeners.rest).serve(answer, closed(stopped.clone()));
-        let grpc = server(listeners.grpc).serve(call, closed(stopped));
+        let PortTls { rest: rest_tls, grpc: grpc_tls } = self.tls;
+        let until = || closed(stopped.clone());
+        let rest = server(listeners.rest.into(), rest_tls).serve(answer.clone(), until());
+        let grpc = server(listeners.grpc.into(), grpc_tls).serve(call.clone(), until());
+        // Permissions of the file protect a socket: it is plain text.
+        let local = |socket: UnixSocket| server(socket.into(), None);
+        let rest_socket = listeners.rest_socket.map(|it| local(it).serve(answer, until()));
+        let grpc_socket = listeners.grpc_socket.map(|it| local(it).serve(call, until()));
+        let sockets = async { tokio::join!(drained(rest_socket), drained(grpc_socket)) };
         let stopping = async {
             shutdown.await;
             // Fail readiness first, so that load balancers use other servers while this one still
@@ -55,8 +65,8 @@ impl App {
             self.events.shut_down();
             drop(stop);
         };
-        let (rest, grpc, ()) = tokio::join!(rest, grpc, stopping);
-        let drain = rest.and(grpc);
+        let (rest, grpc, sockets, ()) = tokio::join!(rest, grpc, sockets, stopping);
+        let drain = rest.and(grpc).and(sockets.0).and(sockets.1);
         finish(deliveries).await;
         if let Some(tracer) = &self.tracer {
             tracer.finish().await;
@@ -84,6 +94,14 @@ impl Tasks {
         }
         deliveries.spawn(self.events.run());
         (background, deliveries)
+    }
+}
+
+/// Serves, if there is such a listener.
+async fn drained(serving: Option<impl Future<Output = Drain>>) -> Drain {
+    match serving {
+        Some(serving) => serving.await,
+        None => Drain::Complete,
     }
 }
 

@@ -70,8 +70,8 @@ effects! {
             shutdown_delay_seconds, watch_config,
         ],
         restart: [
-            host, port, grpc_port, reuse_port, data_dir, workers, idle_timeout_seconds, max_connections,
-            max_buffered_bytes, shutdown_grace_seconds, shutdown_timeout_seconds,
+            host, port, grpc_port, reuse_port, unix_socket, grpc_unix_socket, unix_socket_mode, tls, grpc_tls,
+            data_dir, workers, idle_timeout_seconds, max_connections, max_buffered_bytes, shutdown_grace_seconds, shutdown_timeout_seconds,
         ],
         mixed: [],
     }

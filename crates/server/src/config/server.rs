@@ -5,10 +5,12 @@ use std::{
     time::Duration,
 };
 
+use headgate::SystemClock;
 use headgate_auth::{AuthConfig, AuthMode};
 use headgate_config::{Bounded, Print, Printed, Problem, quoted};
 use headgate_guard::{Cidr, ForwardedBy, Ipv6Prefix, TrustedProxies};
 use headgate_serve::{Bounds, Timeouts};
+use headgate_tls::{LoadedTls, TlsConfig};
 use serde::Deserialize;
 
 /// Addresses, timeouts and other bounds of the listeners.
@@ -23,6 +25,16 @@ pub struct ServerConfig {
     pub grpc_port: Bounded<0, 65_535>,
     /// `server.reuse_port`: lets another process listen on the same ports, to take over.
     pub reuse_port: bool,
+    /// `server.unix_socket`: path of a Unix domain socket for HTTP, besides the port.
+    pub unix_socket: Option<PathBuf>,
+    /// `server.grpc_unix_socket`: path of a Unix domain socket for gRPC, besides the port.
+    pub grpc_unix_socket: Option<PathBuf>,
+    /// `server.unix_socket_mode`: permissions of both sockets.
+    pub unix_socket_mode: SocketMode,
+    /// `server.tls`: TLS of both ports.
+    pub tls: TlsConfig,
+    /// `server.grpc_tls`: TLS of the gRPC port, instead of `server.tls`.
+    pub grpc_tls: Option<TlsConfig>,
     /// `server.data_dir`: folder of the SQLite file and the generated admin token.
     pub data_dir: PathBuf,
     /// `server.workers`: number of worker threads; 0 means one per core.
@@ -56,6 +68,11 @@ pub struct ServerConfig {
 #[serde(try_from = "String")]
 pub struct Host(IpAddr);
 
+/// Permissions of a file, in octal digits.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
+pub struct SocketMode(u32);
+
 /// An address or a range of addresses.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "String")]
@@ -87,6 +104,11 @@ impl ServerConfig {
     /// Returns the address of the HTTP listener.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host.0, self.port.get() as u16)
+    }
+
+    /// Returns TLS of the gRPC port.
+    pub fn grpc_tls(&self) -> &TlsConfig {
+        self.grpc_tls.as_ref().unwrap_or(&self.tls)
     }
 
     /// Returns the number of worker threads.
@@ -134,6 +156,28 @@ impl ServerConfig {
         Duration::from_secs(self.shutdown_delay_seconds.get())
     }
 
+    /// Reports certificates that cannot be used, and client certificates that no port requests.
+    pub(super) fn tls_problems(&self, auth: &AuthConfig) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let grpc = self.grpc_tls.as_ref().map(|tls| ("server.grpc_tls", tls));
+        for (section, tls) in [("server.tls", &self.tls)].into_iter().chain(grpc) {
+            let mut found = tls.contradictions();
+            if found.is_empty() && tls.is_enabled() {
+                found.extend(LoadedTls::read(tls, &SystemClock::new()).err());
+            }
+            problems.extend(found.into_iter().map(|problem| problem.within(section)));
+        }
+        if !auth.client_certificates.is_empty() && !self.authenticates_clients() {
+            let message = "requires server.tls.client_ca_file, which is not set";
+            problems.push(Problem::new("auth.client_certificates", message));
+        }
+        problems
+    }
+
+    fn authenticates_clients(&self) -> bool {
+        self.tls.authenticates() || self.grpc_tls().authenticates()
+    }
+
     /// Reports a server that other machines reach without authentication, unless `auth.mode` is
     /// `off`.
     pub(super) fn exposed_without(&self, auth: &AuthConfig) -> Option<Problem> {
@@ -157,6 +201,11 @@ impl Default for ServerConfig {
             port: Bounded::of::<8080>(),
             grpc_port: Bounded::of::<50_051>(),
             reuse_port: false,
+            unix_socket: None,
+            grpc_unix_socket: None,
+            unix_socket_mode: SocketMode(0o660),
+            tls: TlsConfig::default(),
+            grpc_tls: None,
             data_dir: PathBuf::from("data"),
             workers: Bounded::of::<0>(),
             trusted_proxies: Vec::new(),
@@ -188,6 +237,26 @@ impl TryFrom<String> for Host {
                 "expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got {}",
                 quoted(&text)
             )
+        })
+    }
+}
+
+// === impl SocketMode ===
+
+impl SocketMode {
+    /// Returns the permission bits.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<String> for SocketMode {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let mode = u32::from_str_radix(&text, 8).ok().filter(|mode| *mode <= 0o777);
+        mode.map(Self).ok_or_else(|| {
+            format!("expected permissions in octal digits such as 0660, got {}", quoted(&text))
         })
     }
 }
@@ -240,6 +309,11 @@ impl Print for ServerConfig {
             port,
             grpc_port,
             reuse_port,
+            unix_socket,
+            grpc_unix_socket,
+            unix_socket_mode,
+            tls,
+            grpc_tls: _,
             data_dir,
             workers,
             trusted_proxies,
@@ -259,6 +333,11 @@ impl Print for ServerConfig {
             ("port", port.print()),
             ("grpc_port", grpc_port.print()),
             ("reuse_port", reuse_port.print()),
+            ("unix_socket", unix_socket.print()),
+            ("grpc_unix_socket", grpc_unix_socket.print()),
+            ("unix_socket_mode", unix_socket_mode.print()),
+            ("tls", tls.print()),
+            ("grpc_tls", self.grpc_tls().print()),
             ("data_dir", data_dir.print()),
             ("workers", workers.print()),
             ("trusted_proxies", trusted_proxies.print()),
@@ -273,6 +352,12 @@ impl Print for ServerConfig {
             ("shutdown_timeout_seconds", shutdown_timeout_seconds.print()),
             ("watch_config", watch_config.print()),
         ])
+    }
+}
+
+impl Print for SocketMode {
+    fn print(&self) -> Printed {
+        Printed::scalar(format!("{:04o}", self.get()))
     }
 }
 

@@ -205,7 +205,7 @@ fn all_problems_are_reported_at_once() {
   ratelimit.fail_open (config.yaml:6): expected true or false, got "maybe"
   server.host (config.yaml:4): expected an IP address such as 127.0.0.1, 0.0.0.0 or ::1, got "example.com"
   server.port (config.yaml:3): expected a whole number from 0 to 65535, got "70000"
-  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds, watch_config"#;
+  server.prot (config.yaml:2): unknown key; known here: host, port, grpc_port, reuse_port, unix_socket, grpc_unix_socket, unix_socket_mode, tls, grpc_tls, data_dir, workers, trusted_proxies, forwarded_by, ipv6_prefix_length, request_timeout_seconds, idle_timeout_seconds, max_connections, max_buffered_bytes, shutdown_delay_seconds, shutdown_grace_seconds, shutdown_timeout_seconds, watch_config"#;
     assert_eq!(reported, expected);
 }
 

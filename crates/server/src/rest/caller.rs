@@ -1,4 +1,4 @@
-//! The caller of a request: a token or a session cookie, and the request's id.
+//! The caller of a request: a token, a session cookie or a client certificate, and the request's id.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -7,9 +7,10 @@ use axum::{
     http::{HeaderValue, header::AUTHORIZATION, request::Parts},
 };
 use headgate_api::{Access, request_id::RequestId};
-use headgate_auth::{Action, Actor, AuthError};
+use headgate_auth::{Action, Actor, AuthError, Credentials};
 use headgate_console::{Console, session_cookie};
 use headgate_ratelimit::Author;
+use headgate_serve::ClientCertificate;
 use tokio::sync::watch;
 
 use super::error::ApiError;
@@ -22,6 +23,9 @@ pub(super) struct Caller {
     authorization: Option<HeaderValue>,
     /// The session secret of a browser, where there is no token.
     cookie: Option<Result<String, AuthError>>,
+    /// The client certificate, where there is neither; an error if the request may come from
+    /// another site: browsers send certificates with any request.
+    certificate: Option<Result<ClientCertificate, AuthError>>,
     request_id: RequestId,
 }
 
@@ -29,7 +33,8 @@ impl Caller {
     #[cfg(test)]
     pub(super) fn without_token(access: Arc<Access>, console: Arc<Console>) -> Self {
         let request_id = RequestId::generate();
-        Self { access, console, authorization: None, cookie: None, request_id }
+        let (authorization, cookie, certificate) = (None, None, None);
+        Self { access, console, authorization, cookie, certificate, request_id }
     }
 
     /// The author of a change, if the caller may do `action`.
@@ -50,8 +55,15 @@ impl Caller {
             let session = self.console.sessions.find(cookie.as_deref().map_err(|e| *e)?);
             return Ok(session.ok_or(AuthError::NoSession)?.actor.permitted(action)?);
         }
-        let token = self.authorization.as_ref().map(HeaderValue::as_bytes);
-        Ok(auth.authorize(token, action).await?)
+        let credentials = Credentials {
+            authorization: self.authorization.as_ref().map(HeaderValue::as_bytes),
+            certificate: match &self.certificate {
+                Some(Err(error)) if !auth.is_off() => return Err((*error).into()),
+                Some(Ok(certificate)) => Some(certificate),
+                Some(Err(_)) | None => None,
+            },
+        };
+        Ok(auth.authorize(credentials, action).await?)
     }
 }
 
@@ -70,11 +82,22 @@ where
             None => session_cookie::presented(&parts.headers),
             Some(_) => None,
         };
+        let certificate = match (&authorization, &cookie) {
+            (None, None) => parts.extensions.get::<ClientCertificate>().map(|certificate| {
+                if session_cookie::is_cross_site(&parts.headers) {
+                    Err(AuthError::CrossSite)
+                } else {
+                    Ok(certificate.clone())
+                }
+            }),
+            _ => None,
+        };
         Ok(Self {
             access: FromRef::from_ref(state),
             console: FromRef::from_ref(state),
             authorization,
             cookie,
+            certificate,
             request_id: request_id.unwrap_or_else(|| RequestId::of(&parts.headers)),
         })
     }

@@ -43,6 +43,9 @@ pub(super) struct Checks {
     /// Warning that Redis may evict counters.
     #[serde(skip_serializing_if = "Option::is_none")]
     eviction: Option<String>,
+    /// Warning about certificates that expire soon or could not be reloaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<String>,
     /// Difference between this machine's clock and the database's, if it is more than 5 seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<String>,
@@ -89,9 +92,10 @@ pub(super) async fn ready(
     let envoy = envoy.map(|trouble| status_of(trouble.map(|trouble| trouble.to_string())));
     let schema = newer_schema(&operations.database);
     let eviction = operations.probe.eviction().map(|risk| format!("warning: {risk}"));
+    let tls = operations.tls_warning().map(|warning| format!("warning: {warning}"));
     let (store, database) = (status_of(store), status_of(database));
     let config = reloader.status().warning().map(|warning| format!("warning: {warning}"));
-    let checks = Checks { store, database, schema, envoy, eviction, clock, config };
+    let checks = Checks { store, database, schema, envoy, eviction, tls, clock, config };
     let mut response = json::respond(&Readiness { status, checks });
     if operations.is_stopping() || is_starting {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

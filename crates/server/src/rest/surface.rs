@@ -4,7 +4,7 @@ use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    http::{Method, Request},
+    http::{HeaderValue, Method, Request, header::HOST},
     response::Response,
 };
 use headgate::Clock;
@@ -138,6 +138,12 @@ impl Surface {
         errors: ErrorFormat,
     ) -> Response {
         request.extensions_mut().insert(Peer(peer));
+        // HTTP/2 has an authority instead; handlers know one of them.
+        if let (None, Some(authority)) = (request.headers().get(HOST), request.uri().authority())
+            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+        {
+            request.headers_mut().insert(HOST, host);
+        }
         // The author of a change is recorded with the request's id.
         request.extensions_mut().insert(id.clone());
         match error::scope(errors, id.clone(), self.router.call(request)).await {

@@ -91,7 +91,8 @@ impl Server {
             let _ = stopped.await;
         };
         let admin_token = app.new_admin_token().map(|token| token.expose().to_owned());
-        let running = tokio::spawn(app.serve(Listeners { rest, grpc }, stop));
+        let listeners = Listeners { rest, grpc, rest_socket: None, grpc_socket: None };
+        let running = tokio::spawn(app.serve(listeners, stop));
         Self { address, grpc_address, admin_token, data: None, shutdown, running }
     }
 

@@ -39,6 +39,7 @@ mod rules;
 mod schemathesis;
 mod subjects;
 mod times;
+mod tls;
 mod unknown_fields;
 #[cfg(unix)]
 mod upgrade;

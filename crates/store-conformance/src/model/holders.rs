@@ -37,6 +37,9 @@ struct Hand {
     until: Timestamp,
 }
 
+/// What came with an admission.
+struct Granted(Option<Grant>);
+
 enum Message {
     Lease { sent: Timestamp },
     Answer { sent: Timestamp, at: Timestamp, grant: Grant },
@@ -158,14 +161,14 @@ impl World {
                 let extra = Extra::new(extra, self.hold);
                 let until = self.now + self.hold;
                 let granted = self.apply(Verb::Lease, 1, |check| check.with_extra(extra));
-                granted.map(|grant| grant.map(|grant| Grant { until, ..grant }))
+                granted.map(|granted| Granted(granted.0.map(|grant| Grant { until, ..grant })))
             }
             _ => {
                 let extra = Extra::new(extra, self.hold);
                 self.apply(Verb::Lease, 1, |check| check.with_extra(extra))
             }
         };
-        if let Some(grant) = granted {
+        if let Some(Granted(grant)) = granted {
             self.spent.push((self.now, 1));
             let answer = grant.map(|grant| Message::Answer { sent, at: self.now, grant });
             self.messages.extend(answer);
@@ -173,13 +176,14 @@ impl World {
     }
 
     /// The mistake of recording granted units when they are granted.
-    fn grant_at_once(&mut self, extra: u32) -> Option<Option<Grant>> {
+    fn grant_at_once(&mut self, extra: u32) -> Option<Granted> {
         self.apply(Verb::Acquire, 1, |check| check)?;
         let account = self.model.accounts.get_mut("u")?;
         let left = self.limit.remaining(&account.state, self.now).min(extra.into());
-        let Ok(units) = Cost::new(left) else { return Some(None) };
+        let Ok(units) = Cost::new(left) else { return Some(Granted(None)) };
         self.limit.record(&mut account.state, units, self.now);
-        Some(Some(Grant { units: left, until: Grant::end(&self.limit, self.hold, self.now) }))
+        let until = Grant::end(&self.limit, self.hold, self.now);
+        Some(Granted(Some(Grant { units: left, until })))
     }
 
     fn return_units(&mut self, units: u64, grant: Grant) {
@@ -224,11 +228,11 @@ impl World {
         verb: Verb,
         cost: u64,
         terms: impl for<'a> Fn(Check<'a>) -> Check<'a>,
-    ) -> Option<Option<Grant>> {
+    ) -> Option<Granted> {
         let (key, cost) = (Key::new("u").unwrap(), Cost::new(cost).unwrap());
         let check = Check::new(key, &self.limit, cost).unwrap();
         let outcome = self.model.apply(verb, &[terms(check)], &[self.now])[0];
-        outcome.allowed.then_some(outcome.grant)
+        outcome.allowed.then_some(Granted(outcome.grant))
     }
 
     /// Returns `true` if the algorithm admits everything that was spent, in order.
@@ -241,7 +245,7 @@ impl World {
     }
 }
 
-/// SplitMix64.
+/// A `SplitMix64` generator.
 struct Random(u64);
 
 impl Random {

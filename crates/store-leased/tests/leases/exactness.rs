@@ -120,7 +120,7 @@ async fn no_schedule_of_three_instances_admits_more_than_the_limit() {
     }
 }
 
-/// SplitMix64.
+/// A `SplitMix64` generator.
 struct Random(u64);
 
 impl Random {

@@ -1,5 +1,7 @@
 //! Leases over a store in memory whose calls take time, fail, and lose answers.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod exactness;
 mod support;
 

@@ -5,6 +5,13 @@
   "server" (dict "host" "0.0.0.0" "port" .Values.container.port "grpc_port" .Values.container.grpcPort "data_dir" "/data" "shutdown_delay_seconds" 5 "shutdown_grace_seconds" 5 "shutdown_timeout_seconds" 10)
   "ratelimit" (dict "replicas" (ternary .Values.autoscaling.maxReplicas .Values.replicaCount .Values.autoscaling.enabled))
 }}
+{{- if .Values.tls.secretName }}
+{{- $tls := dict "certificates" (list (dict "cert_file" "/etc/headgate/tls/tls.crt" "key_file" "/etc/headgate/tls/tls.key")) }}
+{{- if eq .Values.tls.clientCertificates "optional" }}
+{{- $tls = merge $tls (dict "client_ca_file" "/etc/headgate/tls/ca.crt" "client_certificates" "optional") }}
+{{- end }}
+{{- $_ := set $own.server "tls" $tls }}
+{{- end }}
 {{- $config := mergeOverwrite $own (deepCopy .Values.config) }}
 {{- if .Values.redis.enabled }}
 {{- $url := required "redis.url is required, such as redis://redis:6379" .Values.redis.url }}
@@ -31,8 +38,8 @@
 {{- end }}
 {{- end }}
 {{- $auth := default dict $config.auth }}
-{{- if not (or $auth.jwks_url $auth.tokens $auth.mode) }}
-{{- fail "config.auth is required: set auth.jwks_url (a token issuer), auth.tokens, or auth.mode: 'off' in quotes" }}
+{{- if not (or $auth.jwks_url $auth.tokens $auth.client_certificates $auth.mode) }}
+{{- fail "config.auth is required: set auth.jwks_url (a token issuer), auth.tokens, auth.client_certificates, or auth.mode: 'off' in quotes" }}
 {{- end }}
 {{- $server := $config.server }}
 {{- $stopping := add $server.shutdown_delay_seconds $server.shutdown_grace_seconds $server.shutdown_timeout_seconds }}

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use headgate_testkit::CertificateAuthority;
 use serde_json::Value;
 
 use super::{read, yaml};
@@ -14,9 +15,14 @@ const PREFIXES: [&str; 7] =
 /// Names of the exported metrics, including each series of a histogram.
 fn exported() -> BTreeSet<String> {
     let domains = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/server/envoy/domains");
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = CertificateAuthority::new("test").issue(&["localhost"]);
+    let (cert, key) = certificate.write(folder.path(), "tls");
+    let certificates = format!("[{{cert_file: {}, key_file: {}}}]", cert.display(), key.display());
     let server = Server::start(&[
         ("HEADGATE__ENVOY__ENABLED", "true"),
         ("HEADGATE__ENVOY__CONFIG_DIR", domains),
+        ("HEADGATE__SERVER__GRPC_TLS__CERTIFICATES", &certificates),
     ]);
     let text = http(&server, "GET /metrics", &[], "");
     let mut names = BTreeSet::new();

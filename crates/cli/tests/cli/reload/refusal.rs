@@ -10,7 +10,7 @@ fn refused(server: &Reloadable) -> String {
     let before = server.reloads_with("refused");
     server.server.send("-HUP");
     assert!(wait_until(LIMIT, || server.reloads_with("refused") > before));
-    assert_eq!(server.metric("headgate_config_last_reload_successful"), 0.0);
+    assert_eq!(server.metric("headgate_config_last_reload_successful"), "0");
     let warning = "warning: the last reload was refused; the log says why";
     assert_eq!(server.ready()["checks"]["config"], warning);
     said

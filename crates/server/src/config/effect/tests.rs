@@ -11,6 +11,19 @@ server:
   port: 1
   grpc_port: 2
   reuse_port: true
+  unix_socket: a
+  grpc_unix_socket: b
+  unix_socket_mode: '0600'
+  tls:
+    certificates: [{cert_file: c, key_file: k}]
+    client_ca_file: ca
+    client_certificates: optional
+    min_version: '1.3'
+  grpc_tls:
+    certificates: [{cert_file: c, key_file: k}]
+    client_ca_file: ca
+    client_certificates: optional
+    min_version: '1.3'
   data_dir: elsewhere
   workers: 3
   trusted_proxies: [10.0.0.1]
@@ -33,6 +46,7 @@ auth:
   jwks_cache_seconds: 1
   leeway_seconds: 1
   tokens: [{name: ci, role: sys_admin, token: ci-secret-0123456789}]
+  client_certificates: [{name: ops.example, role: sys_admin}]
 database:
   url: sqlite://other
   host: h

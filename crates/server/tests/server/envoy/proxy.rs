@@ -2,7 +2,7 @@
 
 use std::{fs, net::SocketAddr};
 
-use headgate_testkit::{Envoy, free_port, require};
+use headgate_testkit::{CertificateAuthority, Envoy, free_port, require};
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -14,12 +14,21 @@ use crate::harness::{Reply, Server};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/envoy.md");
 
+/// The guide to TLS.
+const TLS_GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/tls.md");
+
 /// The guide's YAML block that contains `word`, without its indent.
 fn example(word: &str) -> String {
-    let guide = fs::read_to_string(GUIDE).unwrap();
+    example_of(GUIDE, word)
+}
+
+fn example_of(guide: &str, word: &str) -> String {
+    let guide = fs::read_to_string(guide).unwrap();
     let mut blocks = guide.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let block = blocks.find(|block| block.contains(word)).expect("an example");
-    let lines = block.lines().map(|line| line.strip_prefix("   ").unwrap_or(line));
+    // Blocks in lists are indented.
+    let indent = if block.starts_with("   ") { "   " } else { "" };
+    let lines = block.lines().map(|line| line.strip_prefix(indent).unwrap_or(line));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
@@ -44,9 +53,18 @@ struct Setup {
 impl Setup {
     /// Starts all as in the guide, with these replacements in Envoy's configuration.
     async fn start(domain: &str, changes: &[(&str, &str)]) -> Result<Self, headgate_testkit::Skip> {
+        Self::start_with_keys(domain, changes, &[]).await
+    }
+
+    /// The same, with these keys of the rate limit server.
+    async fn start_with_keys(
+        domain: &str,
+        changes: &[(&str, &str)],
+        keys: &[(&str, &str)],
+    ) -> Result<Self, headgate_testkit::Skip> {
         let folder = domains(domain);
-        let headers = [("envoy.response_headers", "retry_after")];
-        let limiter = start_with(folder.path().to_str().unwrap(), &headers).await;
+        let keys = [&[("envoy.response_headers", "retry_after")], keys].concat();
+        let limiter = start_with(folder.path().to_str().unwrap(), &keys).await;
         let service = Server::start(&[]).await;
         let port = free_port();
         let mut config = example("static_resources");
@@ -160,5 +178,42 @@ async fn failure_mode_deny_decides_while_headgate_is_down() {
         for _ in 0..5 {
             assert_eq!(setup.get(Some("u1")).await.status, status, "{deny}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn envoy_calls_over_mutual_tls_and_is_an_actor() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca = CertificateAuthority::new("mesh");
+    let name = "spiffe://mesh/ns/edge/sa/envoy";
+    let path = |path: std::path::PathBuf| path.to_str().unwrap().to_owned();
+    let ca_file = path(ca.write(folder.path()));
+    let (cert, key) = ca.issue(&["headgate.example.com"]).write(folder.path(), "server");
+    let certificates = format!("[{{cert_file: {}, key_file: {}}}]", path(cert), path(key));
+    let actors = format!("[{{name: '{name}', role: sys_auditor}}]");
+    let keys = [
+        ("server.grpc_tls.certificates", &*certificates),
+        ("server.grpc_tls.client_ca_file", &ca_file),
+        ("auth.client_certificates", &actors),
+        ("envoy.auth", "token"),
+    ];
+    for (sender, status) in [(name, 429), ("spiffe://mesh/ns/edge/sa/other", 200)] {
+        let (cert, key) = ca.issue(&[sender]).write(folder.path(), "client");
+        let mut socket = example_of(TLS_GUIDE, "UpstreamTlsContext");
+        for (there, here) in [
+            ("/certs/tls.crt", path(cert)),
+            ("/certs/tls.key", path(key)),
+            ("/certs/ca.crt", ca_file.clone()),
+        ] {
+            assert!(socket.contains(there), "{there}");
+            socket = socket.replace(there, &here);
+        }
+        let indented: String = socket.lines().flat_map(|line| ["      ", line, "\n"]).collect();
+        let cluster = format!("    - name: headgate\n{indented}");
+        let changes = [("    - name: headgate\n", &*cluster)];
+        let domain = example("value: banned");
+        let setup = require!(Setup::start_with_keys(&domain, &changes, &keys).await);
+        // A caller without a role is refused, and Envoy admits its requests.
+        assert_eq!(setup.get(Some("banned")).await.status, status, "{sender}");
     }
 }
