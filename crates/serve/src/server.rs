@@ -115,8 +115,10 @@ where
                 Some(_) = served.tasks.join_next() => continue,
                 () = &mut shutdown => break,
             };
-            // Waiting for a slot does not delay the shutdown.
+            // Waiting for a slot does not delay the shutdown. A connection that has one is started
+            // even if both are ready: dropping it would reset it.
             tokio::select! {
+                biased;
                 () = self.start(&mut served, accepted, &handler) => {}
                 () = &mut shutdown => break,
             }
