@@ -109,7 +109,7 @@ fn each_problem_names_its_place() {
         (
             "jwks: a",
             "jwks (config.yaml:2): unknown key; known here: mode, jwks_url, issuer, audience, \
-             jwks_cache_seconds, leeway_seconds, tokens"
+             ca_file, jwks_cache_seconds, leeway_seconds, tokens, client_certificates"
                 .to_owned(),
         ),
     ];
