@@ -69,7 +69,7 @@ const HMAC_SECRET_FILE: &str = "POSTS_HMAC_SECRET_FILE";
 const DYNAMODB: &str = "dynamodb";
 
 /// All variables, with their help.
-pub const VARIABLES: [Variable; 17] = [
+pub const VARIABLES: [Variable; 18] = [
     (LISTEN, "Address to listen on [default: 127.0.0.1:3000]"),
     (SHUTDOWN_DELAY, "Seconds to serve after a signal to stop, 0 to 3600 [default: 0]"),
     (STORE, "Store of cooldowns: memory or dynamodb [default: memory]"),
