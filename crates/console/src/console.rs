@@ -55,7 +55,7 @@ pub struct PreparedSettings {
 // === impl Console ===
 
 impl Console {
-    /// Creates the state; nobody is signed in.
+    /// Creates the state, without sessions.
     pub fn new(settings: ConsoleSettings<'_>, clock: &Arc<dyn Clock>) -> Self {
         let started_at = clock.now();
         Self {

@@ -87,8 +87,8 @@ impl From<UnixSocket> for Listener {
 // === impl UnixSocket ===
 
 impl UnixSocket {
-    /// Listens on `path`, with the permissions `mode`. A socket file that nobody listens on is
-    /// replaced.
+    /// Listens on `path`, with the permissions `mode`. A stale socket file, on
+    /// which no process listens, is replaced.
     ///
     /// # Errors
     ///

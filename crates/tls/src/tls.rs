@@ -140,7 +140,7 @@ impl Tls {
         let is_in_force = observed.as_ref() == Ok(&loaded.fingerprint);
         let has_failed = self.failure().as_ref().is_some_and(|it| it.observed == observed);
         if is_in_force {
-            // Somebody has restored the files.
+            // The files are the same as before.
             *self.failure() = None;
         } else if !has_failed && previous == Some(&observed) {
             // It reports its failure itself.
