@@ -1,9 +1,11 @@
-//! The state of one subject under one limit, with its pending reservations and grants.
+//! The state of one subject under one limit, with its reservations and grants.
+
+mod reservations;
 
 use std::time::Duration;
 
 use crate::{
-    Check, Cost, Extra, Grant, Lease, LeaseId, Limit, Outcome, State, Timestamp, Verb,
+    Check, Cost, Extra, Grant, Lease, Limit, Outcome, Settled, State, Timestamp, Verb,
     algorithm::TakenAt,
 };
 
@@ -14,8 +16,10 @@ use crate::{
 pub struct Account {
     /// The state of the algorithm.
     pub state: State,
-    /// Pending reservations.
+    /// Pending reservations, in the order in which their units were taken.
     pub leases: Vec<Lease>,
+    /// The latest reservations that were settled for a cost.
+    pub settled: Vec<Settled>,
     /// Granted units that may still be spent, one entry for each end, in order. They are not in the
     /// state yet.
     pub grants: Vec<Grant>,
@@ -27,21 +31,10 @@ impl Account {
         while let Some(grant) = self.grants.first().copied().filter(|grant| grant.until <= now) {
             self.grants.remove(0);
             self.expire(limit, grant.last());
-            record(limit, &mut self.state, &grant);
+            self.record(limit, grant.units, grant.last());
         }
         self.expire(limit, now);
-    }
-
-    /// Returns the units of reservations that have expired.
-    fn expire(&mut self, limit: &Limit, now: Timestamp) {
-        let Self { state, leases, .. } = self;
-        leases.retain(|lease| {
-            let pending = lease.expires_at > now;
-            if !pending {
-                limit.give_back(state, lease.cost, TakenAt::Known(lease.taken_at), now);
-            }
-            pending
-        });
+        self.settled.retain(|settled| settled.until > now);
     }
 
     /// Returns `true` if this limit permits `verb`.
@@ -50,7 +43,8 @@ impl Account {
         match verb {
             Verb::Peek | Verb::Acquire | Verb::Lease => admits(),
             Verb::Reserve { .. } => self.leases.len() < Lease::MAX_PENDING && admits(),
-            Verb::Commit(id) | Verb::Cancel(id) => self.lease(id).is_some(),
+            Verb::Use { id, .. } | Verb::Cancel(id) => self.lease(id).is_some(),
+            Verb::Commit(id) => self.lease(id).is_some() || self.is_settled(check, id),
             Verb::GiveBack => self.granted(check).is_some(),
             Verb::Refund | Verb::Reset => true,
         }
@@ -69,6 +63,11 @@ impl Account {
         Cost::new(cost.get() + self.granted_units()).ok()
     }
 
+    /// Units that can be taken now.
+    fn available(&self, limit: &Limit, now: Timestamp) -> u64 {
+        limit.remaining(&self.state, now).saturating_sub(self.granted_units())
+    }
+
     fn granted_units(&self) -> u64 {
         self.grants.iter().map(|grant| grant.units).sum()
     }
@@ -82,31 +81,37 @@ impl Account {
 
     /// Applies `verb`, which must be [permitted](Self::permits). [`act`](Self::act) grants units and
     /// takes them back.
-    pub fn perform(&mut self, limit: &Limit, verb: Verb, cost: Cost, now: Timestamp) {
+    pub fn perform(&mut self, check: &Check<'_>, verb: Verb, now: Timestamp) {
+        let (limit, cost) = (check.limit(), check.cost());
         if verb != Verb::Peek {
             limit.adopt(&mut self.state, now);
         }
         match verb {
             Verb::Peek | Verb::GiveBack => {}
-            Verb::Acquire | Verb::Lease => {
-                limit.admit(&mut self.state, cost, now);
+            Verb::Acquire | Verb::Lease => self.take(limit, cost, now),
+            Verb::Reserve { id, lease } => self.reserve(check, id, now, now + lease),
+            Verb::Use { id, lease } => self.charge(check, id, now, now + lease),
+            Verb::Commit(id) => self.commit(check, id, now),
+            Verb::Cancel(id) => self.cancel(limit, id, now),
+            Verb::Refund => {
+                let taken = check.was_taken_at().map_or(TakenAt::Unknown, TakenAt::Known);
+                limit.give_back(&mut self.state, cost, taken, now);
             }
-            Verb::Reserve { id, lease } => {
-                limit.admit(&mut self.state, cost, now);
-                let expires_at = now + lease;
-                self.leases.push(Lease { id, cost, taken_at: now, expires_at });
-            }
-            Verb::Commit(id) => {
-                self.release(id);
-            }
-            Verb::Cancel(id) => {
-                if let Some(lease) = self.release(id) {
-                    let taken = TakenAt::Known(lease.taken_at);
-                    limit.give_back(&mut self.state, lease.cost, taken, now);
-                }
-            }
-            Verb::Refund => limit.give_back(&mut self.state, cost, TakenAt::Unknown, now),
             Verb::Reset => *self = Self::default(),
+        }
+    }
+
+    /// Takes `cost`, which must fit.
+    fn take(&mut self, limit: &Limit, cost: Cost, now: Timestamp) {
+        self.note_refilled(limit, now);
+        limit.admit(&mut self.state, cost, now);
+    }
+
+    /// Takes `units` at `at`, whether they fit or not.
+    fn record(&mut self, limit: &Limit, units: u64, at: Timestamp) {
+        if let Ok(cost) = Cost::new(units) {
+            self.note_refilled(limit, at);
+            limit.record(&mut self.state, cost, at);
         }
     }
 
@@ -126,7 +131,7 @@ impl Account {
             self.refuse(check.limit(), verb, now);
             return None;
         }
-        self.perform(check.limit(), verb, check.cost(), now);
+        self.perform(check, verb, now);
         match (verb, check.extra()) {
             (Verb::Lease, Some(extra)) => self.grant(check.limit(), extra, now),
             (Verb::GiveBack, _) => {
@@ -139,9 +144,8 @@ impl Account {
 
     /// Grants as much of `extra` as is available.
     fn grant(&mut self, limit: &Limit, extra: Extra, now: Timestamp) -> Option<Grant> {
-        let available = limit.remaining(&self.state, now).saturating_sub(self.granted_units());
         let grant = Grant {
-            units: available.min(extra.units()),
+            units: self.available(limit, now).min(extra.units()),
             until: Grant::end(limit, extra.hold(), now),
         };
         if grant.units == 0 {
@@ -180,7 +184,9 @@ impl Account {
         now: Timestamp,
         allowed: bool,
     ) -> Outcome {
-        let mut outcome = limit.outcome(&self.state, cost, now, allowed);
+        let standing = verb.reservation().map(|id| self.standing(limit, id, now));
+        let outcome = limit.outcome(&self.state, cost, now, allowed);
+        let mut outcome = outcome.with_reservation(standing);
         if self.leases.is_empty() && self.grants.is_empty() {
             return outcome;
         }
@@ -233,27 +239,14 @@ impl Account {
     /// then; `now` if it does already.
     pub fn ends_at(&self, limit: &Limit, now: Timestamp) -> Timestamp {
         let last_grant = self.grants.last().map_or(now, |grant| grant.until.max(now));
-        let mut state = self.state.clone();
+        let mut later = self.clone();
         for grant in &self.grants {
-            record(limit, &mut state, grant);
+            later.record(limit, grant.units, grant.last());
         }
-        let full_at = last_grant.plus(limit.reset_after(&state, last_grant));
-        self.leases.iter().map(|lease| lease.expires_at).fold(full_at, Ord::max)
-    }
-
-    fn lease(&self, id: LeaseId) -> Option<usize> {
-        self.leases.iter().position(|lease| lease.id == id)
-    }
-
-    fn release(&mut self, id: LeaseId) -> Option<Lease> {
-        self.lease(id).map(|found| self.leases.remove(found))
-    }
-}
-
-/// Takes the units of a grant that has ended.
-fn record(limit: &Limit, state: &mut State, grant: &Grant) {
-    if let Ok(units) = Cost::new(grant.units) {
-        limit.record(state, units, grant.last());
+        let full_at = last_grant.plus(limit.reset_after(&later.state, last_grant));
+        let leases = self.leases.iter().map(|lease| lease.expires_at);
+        let settled = self.settled.iter().map(|settled| settled.until);
+        leases.chain(settled).fold(full_at, Ord::max)
     }
 }
 
@@ -266,7 +259,7 @@ struct Foreseen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CheckMode, Key};
+    use crate::{CheckMode, Key, LeaseId};
 
     #[test]
     fn read_only_checks_do_not_even_apply_a_new_rate() {
@@ -274,7 +267,8 @@ mod tests {
         let window = Duration::from_secs(60);
         let before = Limit::token_bucket(10, window).unwrap();
         let mut account = Account::default();
-        account.perform(&before, Verb::Acquire, Cost::ONE, now);
+        let key = Key::new("u").unwrap();
+        account.perform(&Check::new(key, &before, Cost::ONE).unwrap(), Verb::Acquire, now);
         let after = Limit::token_bucket(20, window).unwrap();
         let check = Check::new(Key::new("u").unwrap(), &after, Cost::ONE).unwrap();
         for mode in [CheckMode::Probe, CheckMode::Report] {
@@ -299,7 +293,7 @@ mod tests {
         };
         for n in 0..Lease::MAX_PENDING {
             assert!(account.permits(&check, reserve(n), now), "{n}");
-            account.perform(&limit, reserve(n), Cost::ONE, now);
+            account.perform(&check, reserve(n), now);
         }
         assert!(!account.permits(&check, reserve(Lease::MAX_PENDING), now));
         assert!(account.permits(&check, Verb::Acquire, now));

@@ -69,11 +69,19 @@ pub trait Meter: sealed::Sealed {
     /// state's last change.
     fn record(&self, state: &mut Self::State, cost: Cost, at: Timestamp);
 
-    /// Returns up to `cost` units that were taken at `taken`.
+    /// Returns up to `cost` units that were taken at `taken`, as far as they still count: see
+    /// [`TakenAt`].
     fn give_back(&self, state: &mut Self::State, cost: Cost, taken: TakenAt, now: Timestamp);
 
     /// Units available now.
     fn remaining(&self, state: &Self::State, now: Timestamp) -> u64;
+
+    /// Units that an overdraft can take now: those available, and a debt of up to
+    /// [`MAX_DEBT`](crate::Limit::MAX_DEBT) times the limit.
+    fn room(&self, state: &Self::State, now: Timestamp) -> u64;
+
+    /// Units taken beyond the limit, rounded up.
+    fn debt(&self, state: &Self::State, now: Timestamp) -> u64;
 
     /// Microseconds until all units are available.
     fn reset_after(&self, state: &Self::State, now: Timestamp) -> u64;
@@ -82,12 +90,22 @@ pub trait Meter: sealed::Sealed {
     fn retry_after(&self, state: &Self::State, cost: Cost, now: Timestamp) -> u64;
 }
 
-/// The time at which returned units were taken.
+/// The time at which returned units were taken. Units that count no more are not returned: the
+/// limit has given them back already, and somebody may have taken them again.
+///
+/// | algorithm | units taken at a known time return |
+/// |---|---|
+/// | token and leaky bucket | less what has refilled since that time, at the bucket's rate |
+/// | sliding window | while they are in the window: the newest units that are not later |
+/// | sliding window counter | to the counter of their window, while that is the current or the previous one |
+/// | fixed window, calendar | until their window ends |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakenAt {
-    /// This time: a reservation records it.
+    /// This time.
     Known(Timestamp),
-    /// Not recorded: a refund.
+    /// Not known: units that count now return, whenever they were taken. If those that were meant
+    /// have been given back by the limit already, others return in their place, and the limit
+    /// admits more than it should.
     Unknown,
 }
 

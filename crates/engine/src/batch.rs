@@ -1,15 +1,19 @@
 //! Checks that a store decides together.
 
 mod owned;
+mod terms;
 
 use std::collections::HashSet;
 
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{CheckMode, Cost, Extra, FailMode, Key, Limit, Timestamp, grant::Terms};
+use crate::{CheckMode, Cost, FailMode, Key, Limit};
+
+use self::terms::Terms;
 
 pub use owned::OwnedBatch;
+pub use terms::Spent;
 
 /// One limit to check: may the subject `key` take `cost` under `limit`?
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +96,12 @@ impl<'a> Check<'a> {
         Ok(Self { key, limit, cost, fail_mode, mode, terms: Terms::None })
     }
 
+    /// The same check of another subject.
+    #[must_use]
+    pub const fn with_key(self, key: Key<'a>) -> Self {
+        Self { key, ..self }
+    }
+
     /// Sets the failure mode, which decides while the store is unavailable; [`FailMode::Capped`] by
     /// default.
     #[must_use]
@@ -103,26 +113,6 @@ impl<'a> Check<'a> {
     #[must_use]
     pub const fn with_mode(self, mode: CheckMode) -> Self {
         Self { mode, ..self }
-    }
-
-    /// Sets the units that [`Verb::Lease`](crate::Verb::Lease) takes beyond the cost, if they are
-    /// available; none by default.
-    #[must_use]
-    pub const fn with_extra(self, extra: Extra) -> Self {
-        Self { terms: Terms::Extra(extra), ..self }
-    }
-
-    /// The same check, which takes nothing in advance.
-    #[must_use]
-    pub const fn without_extra(self) -> Self {
-        Self { terms: Terms::None, ..self }
-    }
-
-    /// Sets the end of the grant from which [`Verb::GiveBack`](crate::Verb::GiveBack) returns the
-    /// cost.
-    #[must_use]
-    pub const fn from_grant_until(self, until: Timestamp) -> Self {
-        Self { terms: Terms::Until(until), ..self }
     }
 
     /// The subject.
@@ -148,22 +138,6 @@ impl<'a> Check<'a> {
     /// The mode of the check within its batch.
     pub const fn mode(&self) -> CheckMode {
         self.mode
-    }
-
-    /// The units that [`Verb::Lease`](crate::Verb::Lease) takes beyond the cost.
-    pub const fn extra(&self) -> Option<Extra> {
-        match self.terms {
-            Terms::Extra(extra) => Some(extra),
-            Terms::None | Terms::Until(_) => None,
-        }
-    }
-
-    /// The end of the grant from which [`Verb::GiveBack`](crate::Verb::GiveBack) returns the cost.
-    pub const fn grant_until(&self) -> Option<Timestamp> {
-        match self.terms {
-            Terms::Until(until) => Some(until),
-            Terms::None | Terms::Extra(_) => None,
-        }
     }
 }
 
@@ -200,6 +174,14 @@ impl<'a> Batch<'a> {
         }
         let is_duplicate = |i: usize| checks[..i].iter().any(|it| same_name(it.key, checks[i].key));
         (1..checks.len()).find(|i| is_duplicate(*i)).map(|i| checks[i].key)
+    }
+
+    /// The same batch, in which each check spent what `spent` says of its position.
+    pub(crate) fn spending(mut self, spent: impl Fn(usize) -> Spent) -> Self {
+        for (i, check) in self.0.iter_mut().enumerate() {
+            *check = check.spent(spent(i));
+        }
+        self
     }
 
     /// The checks, in order.

@@ -1,10 +1,12 @@
 //! Checks, reservations, refunds and resets of batches.
 
-use std::{sync::Arc, time::Duration};
+mod reservation;
 
-use thiserror::Error;
+use std::sync::Arc;
 
-use crate::{Batch, Decision, Lease, LeaseId, Outcomes, OwnedBatch, Store, StoreError, Verb};
+use crate::{Batch, Decision, Outcomes, Store, StoreError, Verb};
+
+pub use reservation::{Reservation, ReserveError, SettleError, Settlement, Usage};
 
 /// A store with a method for every verb, which folds the answers to a [`Batch`] into one
 /// [`Decision`].
@@ -32,29 +34,6 @@ use crate::{Batch, Decision, Lease, LeaseId, Outcomes, OwnedBatch, Store, StoreE
 #[derive(Clone)]
 pub struct BatchLimiter {
     store: Arc<dyn Store>,
-}
-
-/// Units that were taken and are returned unless they are committed in time.
-#[derive(Clone, Debug)]
-#[must_use = "a reservation that is not committed expires"]
-pub struct Reservation {
-    id: LeaseId,
-    held: OwnedBatch,
-}
-
-/// Error for a reservation that was not made.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ReserveError {
-    /// A limit denied the request.
-    #[error("denied: retry in {:?}", .0.retry_after)]
-    Denied(Decision),
-    /// The lease is too short or too long.
-    #[error("a lease must be between 1ms and {max:?}, got {0:?}", max = Lease::MAX_DURATION)]
-    Lease(Duration),
-    /// The store did not answer.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 impl BatchLimiter {
@@ -107,52 +86,12 @@ impl BatchLimiter {
         self.decide(Verb::Peek, batch).await
     }
 
-    /// Takes the cost of every check if all limits admit it, and returns it after `lease` unless
-    /// the reservation is committed.
+    /// Gives acquired units back, as far as they still count:
+    /// [`TakenAt`](crate::algorithm::TakenAt) says how long that is. The decision reports the
+    /// units left afterwards.
     ///
-    /// For work that may fail: reserve, do it, then [`commit`](Self::commit) or
-    /// [`cancel`](Self::cancel).
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
-    /// # use headgate_store_memory::MemoryStore;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = BatchLimiter::new(MemoryStore::default());
-    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
-    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
-    /// let (reservation, decision) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
-    /// assert_eq!(decision.remaining, 1);
-    /// // The work succeeded: keep the units.
-    /// assert!(limiter.commit(reservation).await?);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn reserve(
-        &self,
-        batch: &Batch<'_>,
-        lease: Duration,
-    ) -> Result<(Reservation, Decision), ReserveError> {
-        if !(Duration::from_millis(1)..=Lease::MAX_DURATION).contains(&lease) {
-            return Err(ReserveError::Lease(lease));
-        }
-        let id = LeaseId::random();
-        let decision = self.decide(Verb::Reserve { id, lease }, batch).await?;
-        if !decision.allowed {
-            return Err(ReserveError::Denied(decision));
-        }
-        Ok((Reservation { id, held: batch.to_owned() }, decision))
-    }
-
-    /// Keeps the reserved units. Returns `false` if the reservation had expired.
-    ///
-    /// [`reserve`](Self::reserve) has an example.
-    pub async fn commit(&self, reservation: Reservation) -> Result<bool, StoreError> {
-        self.settle(Verb::Commit(reservation.id), &reservation).await
-    }
-
-    /// Gives the reserved units back. Returns `false` if the reservation had expired.
+    /// Every check says when its units were taken. A check that does not returns units that count
+    /// now, whenever they were taken: use that only if nothing else can have happened since.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -163,30 +102,10 @@ impl BatchLimiter {
     /// # let limiter = BatchLimiter::new(MemoryStore::default());
     /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
     /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
-    /// let (reservation, _) = limiter.reserve(&batch, Duration::from_secs(30)).await?;
-    /// // The work failed: return the units.
-    /// assert!(limiter.cancel(reservation).await?);
-    /// assert_eq!(limiter.peek(&batch).await?.remaining, 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn cancel(&self, reservation: Reservation) -> Result<bool, StoreError> {
-        self.settle(Verb::Cancel(reservation.id), &reservation).await
-    }
-
-    /// Gives acquired units back. The decision reports the units left afterwards.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
-    /// # use headgate_store_memory::MemoryStore;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = BatchLimiter::new(MemoryStore::default());
-    /// # let limit = Limit::token_bucket(2, Duration::from_secs(60))?;
-    /// # let batch = Batch::from(Check::new(Key::new("user:42")?, &limit, Cost::ONE)?);
-    /// limiter.check(&batch).await?;
-    /// assert_eq!(limiter.refund(&batch).await?.remaining, 2);
+    /// # let check = Check::new(Key::new("user:42")?, &limit, Cost::ONE)?;
+    /// let taken = limiter.check(&batch).await?;
+    /// limiter.refund(&Batch::from(check.taken_at(taken.at))).await?;
+    /// assert!(limiter.check(&batch).await?.allowed && limiter.check(&batch).await?.allowed);
     /// # Ok(())
     /// # }
     /// ```
@@ -234,11 +153,6 @@ impl BatchLimiter {
     /// ```
     pub async fn apply(&self, verb: Verb, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
         self.store.apply(verb, batch).await
-    }
-
-    async fn settle(&self, verb: Verb, reservation: &Reservation) -> Result<bool, StoreError> {
-        let spaces = reservation.held.spaces();
-        Ok(self.decide(verb, &reservation.held.as_batch(&spaces)).await?.allowed)
     }
 
     async fn decide(&self, verb: Verb, batch: &Batch<'_>) -> Result<Decision, StoreError> {

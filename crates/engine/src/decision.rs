@@ -32,6 +32,12 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Returns `true` if units granted in advance admitted it. A denial that the store gave a moment
+    /// ago is repeated without asking, too, whether the limit is leased or not.
+    pub const fn is_from_lease(&self) -> bool {
+        self.allowed && self.leased
+    }
+
     /// Folds the answers to a batch into one.
     ///
     /// Among equals, the first one decides.
@@ -108,7 +114,7 @@ pub const fn ceil_secs(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FailCause, FailMode, degraded::Source};
+    use crate::{FailCause, FailMode, degraded::Source, outcome::Detail};
 
     fn outcome(allowed: bool, remaining: u64, retry_after: u64) -> Outcome {
         Outcome {
@@ -119,7 +125,7 @@ mod tests {
             retry_after: Duration::from_micros(retry_after),
             at: Timestamp::from_micros(1_500_000),
             degraded: None,
-            grant: None,
+            detail: Detail::None,
             leased: false,
         }
     }

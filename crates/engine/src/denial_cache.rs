@@ -56,8 +56,9 @@ impl DenialCache {
     pub fn learn(&self, verb: Verb, batch: &Batch<'_>, outcomes: &[Outcome], now: u64) {
         for (check, outcome) in batch.checks().iter().zip(outcomes) {
             match verb {
-                Verb::Commit(_) => {}
-                Verb::Cancel(_) | Verb::Refund | Verb::GiveBack | Verb::Reset => {
+                Verb::Use { .. } => {}
+                Verb::Commit(_) if check.was_spent().is_none() => {}
+                Verb::Commit(_) | Verb::Cancel(_) | Verb::Refund | Verb::GiveBack | Verb::Reset => {
                     self.forget(check.key());
                 }
                 Verb::Peek | Verb::Acquire | Verb::Lease | Verb::Reserve { .. } => {

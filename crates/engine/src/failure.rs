@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use crate::{
     Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, Limit, Outcome,
     Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb, denial_cache::Denial,
+    outcome::Detail,
 };
 
 /// `retry_after` of a denial by [`FailMode::Closed`]: there is nothing to compute it from.
@@ -25,7 +26,8 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// its limit gains nothing by causing an overload.
 ///
 /// Requests for admission (peek, acquire, reserve) always get an answer. Other verbs keep their
-/// error, except that a reservation that was made locally is also committed or cancelled locally.
+/// error, except that a reservation that was made locally is also used, committed or cancelled
+/// locally.
 ///
 /// ```
 /// use std::{num::NonZeroU32, time::Duration};
@@ -106,7 +108,9 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
                 drop(self.local.apply(Verb::Reset, batch).await);
                 outcomes
             }
-            Verb::Commit(_) | Verb::Cancel(_) if !is_done(batch.checks(), &outcomes) => {
+            Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_)
+                if !is_done(batch.checks(), &outcomes) =>
+            {
                 self.settle(verb, batch).await.unwrap_or(outcomes)
             }
             _ => outcomes,
@@ -120,13 +124,15 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         error: StoreError,
     ) -> Result<Outcomes, StoreError> {
         match verb {
-            Verb::Commit(_) | Verb::Cancel(_) => self.settle(verb, batch).await.ok_or(error),
+            Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_) => {
+                self.settle(verb, batch).await.ok_or(error)
+            }
             verb if verb.is_admission() => self.decide(verb, batch, FailCause::of(&error)).await,
             _ => Err(error),
         }
     }
 
-    /// Commits or cancels a reservation, if it was made locally.
+    /// Uses, commits or cancels a reservation, if it was made locally.
     async fn settle(&self, verb: Verb, batch: &Batch<'_>) -> Option<Outcomes> {
         let counts = |check: &&Check<'_>| check.fail_mode().counts();
         let held = Batch::new(batch.checks().iter().filter(counts).copied()).ok()?;
@@ -241,7 +247,7 @@ fn repeated(check: &Check<'_>, denial: Denial, at: Timestamp, cause: FailCause) 
         retry_after,
         at,
         degraded: Some(Degraded::new(Source::RememberedDenial, cause)),
-        grant: None,
+        detail: Detail::None,
         leased: false,
     }
 }
@@ -269,7 +275,7 @@ fn uncounted(check: &Check<'_>, at: Timestamp) -> Outcome {
         retry_after: wait,
         at,
         degraded: None,
-        grant: None,
+        detail: Detail::None,
         leased: false,
     }
 }

@@ -31,15 +31,6 @@ pub struct Extra {
     hold: u32,
 }
 
-/// What [`Verb::Lease`](crate::Verb::Lease) and [`Verb::GiveBack`](crate::Verb::GiveBack) need to
-/// know of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Terms {
-    None,
-    Extra(Extra),
-    Until(Timestamp),
-}
-
 impl Grant {
     /// Maximum number of grants of a key with different ends. There are two while the hold does not
     /// change; beyond the maximum, nothing is granted.

@@ -14,6 +14,7 @@
 //! | [`fail_mode`], [`degraded`], [`denial_cache`] | decisions during an outage of the store |
 //! | [`algorithm`] | each algorithm as integer arithmetic on (limit, state, cost, now) |
 //! | [`account`], [`state`], [`lease`], [`grant`] | the state of one subject, with its pending reservations and grants |
+//! | [`lease_policy`] | how much of a limit is granted in advance, and for how long |
 //! | [`clock`], [`timestamp`] | time |
 
 pub mod account;
@@ -32,6 +33,7 @@ pub mod failure;
 pub mod grant;
 pub mod key;
 pub mod lease;
+pub mod lease_policy;
 pub mod limit;
 pub mod outcome;
 pub mod rate_limiter;
@@ -41,8 +43,8 @@ pub mod timestamp;
 
 pub use account::Account;
 pub use algorithm::Algorithm;
-pub use batch::{Batch, BatchError, Check, InvalidCheck, OwnedBatch};
-pub use batch_limiter::{BatchLimiter, Reservation, ReserveError};
+pub use batch::{Batch, BatchError, Check, InvalidCheck, OwnedBatch, Spent};
+pub use batch_limiter::{BatchLimiter, Reservation, ReserveError, SettleError, Settlement, Usage};
 pub use breaker::{Breaker, Circuit};
 pub use check_mode::CheckMode;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -54,7 +56,8 @@ pub use fail_mode::FailMode;
 pub use failure::{FailurePolicy, Replicas};
 pub use grant::{Extra, Grant};
 pub use key::{Key, KeyError, KeySpace, OwnedKey};
-pub use lease::{Lease, LeaseId};
+pub use lease::{Lease, LeaseId, Settled, Standing};
+pub use lease_policy::{LeasePolicy, LeasePolicyError};
 pub use limit::{Limit, LimitError};
 pub use outcome::{Outcome, Outcomes};
 pub use rate_limiter::{RateLimiter, RateLimiterError};

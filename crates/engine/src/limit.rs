@@ -101,6 +101,9 @@ impl Limit {
     /// Largest limit of the log, which may have an entry for each unit.
     pub const MAX_LOG: u64 = 100_000;
 
+    /// Largest debt of a subject, as a multiple of the limit: an overdraft takes no more.
+    pub const MAX_DEBT: u64 = 15;
+
     /// A bucket that holds `limit` units and refills as many every `window`.
     ///
     /// ```

@@ -4,7 +4,7 @@ mod outcomes;
 
 use std::time::Duration;
 
-use crate::{Cost, Degraded, Grant, Timestamp, algorithm::Meter};
+use crate::{Cost, Degraded, Grant, Standing, Timestamp, algorithm::Meter};
 
 pub use outcomes::{IntoIter, Outcomes};
 
@@ -30,11 +30,20 @@ pub struct Outcome {
     pub at: Timestamp,
     /// Source and cause of the decision, if the store could not answer.
     pub degraded: Option<Degraded>,
-    /// Units granted beyond the cost, by [`Verb::Lease`](crate::Verb::Lease).
-    pub grant: Option<Grant>,
+    /// What single verbs answer besides.
+    pub(crate) detail: Detail,
     /// `true` if it was decided without asking the store, from units granted before or from an
     /// earlier denial. Then `remaining` counts only the units that this instance holds.
     pub leased: bool,
+}
+
+/// What single verbs answer besides. Both in one, because the size of an outcome is part of the cost
+/// of every check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    None,
+    Grant(Grant),
+    Reservation(Standing),
 }
 
 impl Outcome {
@@ -55,7 +64,7 @@ impl Outcome {
             retry_after,
             at,
             degraded: None,
-            grant: None,
+            detail: Detail::None,
             leased: false,
         }
     }
@@ -77,7 +86,7 @@ impl Outcome {
             retry_after,
             at,
             degraded: None,
-            grant: None,
+            detail: Detail::None,
             leased: false,
         }
     }
@@ -88,10 +97,38 @@ impl Outcome {
         Self { leased: true, ..self }
     }
 
-    /// The same outcome with a grant.
+    /// Units granted beyond the cost, by [`Verb::Lease`](crate::Verb::Lease).
+    pub const fn grant(&self) -> Option<Grant> {
+        match self.detail {
+            Detail::Grant(grant) => Some(grant),
+            Detail::None | Detail::Reservation(_) => None,
+        }
+    }
+
+    /// The reservation that the verb [names](crate::Verb::reservation), after the decision.
+    pub const fn reservation(&self) -> Option<Standing> {
+        match self.detail {
+            Detail::Reservation(standing) => Some(standing),
+            Detail::None | Detail::Grant(_) => None,
+        }
+    }
+
+    /// The same outcome with a grant, if there is one.
     #[must_use]
     pub const fn with_grant(self, grant: Option<Grant>) -> Self {
-        Self { grant, ..self }
+        match grant {
+            Some(grant) => Self { detail: Detail::Grant(grant), ..self },
+            None => self,
+        }
+    }
+
+    /// The same outcome with the standing of a reservation, if it names one.
+    #[must_use]
+    pub const fn with_reservation(self, reservation: Option<Standing>) -> Self {
+        match reservation {
+            Some(standing) => Self { detail: Detail::Reservation(standing), ..self },
+            None => self,
+        }
     }
 
     /// The outcome that follows from `state`, which is the subject's state after the decision.
@@ -117,7 +154,7 @@ impl Outcome {
             retry_after,
             at: now,
             degraded: None,
-            grant: None,
+            detail: Detail::None,
             leased: false,
         }
     }

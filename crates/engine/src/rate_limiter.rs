@@ -5,7 +5,7 @@ mod request;
 
 use smallvec::SmallVec;
 
-use crate::{BatchError, FailMode, KeySpace, Limit, Verb, limit::Parameters};
+use crate::{BatchError, FailMode, KeySpace, Limit, Timestamp, Verb, limit::Parameters};
 
 pub use error::RateLimiterError;
 pub use request::Request;
@@ -166,7 +166,8 @@ impl<S> RateLimiter<S> {
         Request::new(self, Verb::Peek, key)
     }
 
-    /// Gives unused units back: one, or [`cost`](Request::cost).
+    /// Gives unused units back, which a check took at `taken_at`: one, or
+    /// [`cost`](Request::cost). [`TakenAt`](crate::algorithm::TakenAt) says how long that counts.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -175,13 +176,14 @@ impl<S> RateLimiter<S> {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let limit = Limit::token_bucket(100, Duration::from_secs(60))?;
     /// # let limiter = RateLimiter::new(limit, MemoryStore::default());
-    /// limiter.check("user:42").cost(5).now()?;
-    /// assert_eq!(limiter.refund("user:42").cost(2).now()?.remaining, 97);
+    /// let taken = limiter.check("user:42").cost(5).now()?;
+    /// let refunded = limiter.refund("user:42", taken.at).cost(2).now()?;
+    /// assert!(refunded.remaining >= 96);
     /// # Ok(())
     /// # }
     /// ```
-    pub const fn refund<'a>(&'a self, key: &'a str) -> Request<'a, S> {
-        Request::new(self, Verb::Refund, key)
+    pub const fn refund<'a>(&'a self, key: &'a str, taken_at: Timestamp) -> Request<'a, S> {
+        Request::new(self, Verb::Refund, key).taken_at(taken_at)
     }
 
     /// Deletes the state of a key, so that all of its units are available.

@@ -58,17 +58,43 @@ pub enum Verb {
     /// Takes the cost if it is admitted.
     Acquire,
     /// Takes the cost if it is admitted, and returns it unless it is committed in time.
+    /// [`Outcome::reservation`] has the time at which it expires.
     Reserve {
-        /// Identifies the reservation in [`Commit`](Self::Commit) and [`Cancel`](Self::Cancel).
+        /// Identifies the reservation in [`Use`](Self::Use), [`Commit`](Self::Commit) and
+        /// [`Cancel`](Self::Cancel).
         id: LeaseId,
         /// Time until the reservation expires.
         lease: Duration,
     },
-    /// Keeps the reserved units; denied if the reservation has expired.
+    /// Charges units to a reservation, makes it hold as many again if they are available, and
+    /// renews it; denied if it has ended.
+    ///
+    /// The units are those that the check [spent](crate::Check::spent), or else its cost. They have
+    /// been spent, so they are charged in any case: first those that the reservation holds, then
+    /// those that the limit has left, then as a debt of up to
+    /// [`MAX_DEBT`](crate::Limit::MAX_DEBT) times the limit. If the reservation holds none
+    /// afterwards, there are no more.
+    Use {
+        /// The reservation.
+        id: LeaseId,
+        /// Time from now until it expires.
+        lease: Duration,
+    },
+    /// Ends a reservation and keeps its units; denied if it has ended.
+    ///
+    /// A check that says how many units were [spent](crate::Check::spent) in all keeps as many.
+    /// What is left of the reservation returns; what is missing is taken, as far as it is
+    /// available or, with an overdraft, up to a debt of [`MAX_DEBT`](crate::Limit::MAX_DEBT) times
+    /// the limit. Units that were [used](Self::Use) stay used. The same settlement can be
+    /// repeated: it takes nothing, and is allowed while it is
+    /// [remembered](crate::lease::Settled::MAX_REMEMBERED).
     Commit(LeaseId),
-    /// Gives the reserved units back; denied if the reservation has expired.
+    /// Ends a reservation and gives back the units that were not used; denied if it has ended.
     Cancel(LeaseId),
-    /// Gives acquired units back: the oldest ones, if the algorithm records when they were taken.
+    /// Gives acquired units back, as far as they still count: see
+    /// [`TakenAt`](crate::algorithm::TakenAt). Always allowed.
+    ///
+    /// The check says [when they were taken](crate::Check::taken_at).
     Refund,
     /// Takes the cost if it is admitted, and then as much of each check's
     /// [extra](crate::Check::with_extra) as is available: [`Outcome::grant`] has it. See
@@ -112,5 +138,21 @@ impl Verb {
     /// can answer for the store.
     pub const fn is_admission(self) -> bool {
         matches!(self, Self::Peek | Self::Acquire | Self::Lease | Self::Reserve { .. })
+    }
+
+    /// The reservation that it makes, uses or ends.
+    pub const fn reservation(self) -> Option<LeaseId> {
+        match self {
+            Self::Reserve { id, .. }
+            | Self::Use { id, .. }
+            | Self::Commit(id)
+            | Self::Cancel(id) => Some(id),
+            Self::Peek
+            | Self::Acquire
+            | Self::Refund
+            | Self::Lease
+            | Self::GiveBack
+            | Self::Reset => None,
+        }
     }
 }

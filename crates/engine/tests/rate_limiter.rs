@@ -64,7 +64,8 @@ async fn now_and_await_decide_alike() {
         let expected = sync.peek("u").cost(cost).now().unwrap();
         assert_eq!(slow.peek("u").cost(cost).await.unwrap(), expected, "{cost}");
     }
-    assert_eq!(slow.refund("u").await.unwrap(), sync.refund("u").now().unwrap());
+    let at = sync.peek("u").now().unwrap().at;
+    assert_eq!(slow.refund("u", at).await.unwrap(), sync.refund("u", at).now().unwrap());
     assert_eq!(slow.reset("u").await.unwrap(), sync.reset("u").now().unwrap());
 }
 

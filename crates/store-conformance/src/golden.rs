@@ -3,14 +3,14 @@
 //! `golden/vectors.txt` is the output of [`render`]: the scripts below, run on the model. Stores
 //! whose clock can be set [`replay`] it.
 //!
-//! The format of a line is `+pause verb cost: allowed remaining reset_after retry_after`, and for a
-//! lease ` grants units for time`, with all times in microseconds.
+//! The format of a line is `+pause verb cost: allowed remaining reset_after retry_after`, for a lease
+//! ` grants units for time`, and for a reservation its standing, with all times in microseconds.
 
 use std::{fmt::Write as _, rc::Rc, time::Duration};
 
 use headgate::{
-    Batch, Check, Cost, Extra, Grant, Key, LeaseId, Limit, LimitError, Outcome, Timestamp, Verb,
-    algorithm::Period,
+    Batch, Check, Cost, Extra, Grant, Key, LeaseId, Limit, LimitError, Outcome, Spent, Standing,
+    Timestamp, Verb, algorithm::Period,
 };
 
 use crate::{Fixture, Model, fixture::next_scenario};
@@ -26,18 +26,25 @@ const SECOND: u64 = 1_000_000;
 /// The steps of one subject: pause, verb, cost.
 type Script = Vec<(u64, Verb, u64)>;
 
+/// What earlier steps got: the last grant, and the time of the last acquisition.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    grant: Option<Grant>,
+    taken_at: Option<Timestamp>,
+}
+
 /// The vectors that the model gives now.
 pub fn render() -> String {
     let mut text = String::new();
     for (limit, script) in cases() {
-        let (mut model, mut grant) = (Model::default(), None);
+        let (mut model, mut known) = (Model::default(), Known::default());
         let mut now = START;
         let _ = writeln!(text, "# {}", title(&limit));
         for (pause, verb, cost) in script {
             now = now.plus(pause);
-            let check = check(&limit, "model", verb, cost, grant);
+            let check = check(&limit, "model", verb, cost, known);
             let outcome = model.apply(verb, &[check], &[now])[0];
-            grant = outcome.grant.or(grant);
+            known.learn(verb, &outcome);
             let _ = writeln!(text, "{}", line(pause, verb, cost, &outcome));
         }
     }
@@ -52,15 +59,15 @@ pub async fn replay(fixture: impl Fn() -> Rc<dyn Fixture>) {
     for (limit, script) in cases() {
         let fixture = fixture();
         let name = format!("golden:{}", next_scenario());
-        let (mut now, mut grant) = (START, None);
+        let (mut now, mut known) = (START, Known::default());
         let _ = writeln!(text, "# {}", title(&limit));
         for (pause, verb, cost) in script {
             now = now.plus(pause);
             assert!(fixture.set_time(now), "golden vectors need a clock that can be set");
-            let batch = Batch::from(check(&limit, &name, verb, cost, grant));
+            let batch = Batch::from(check(&limit, &name, verb, cost, known));
             let answer = fixture.store().apply(verb, &batch).await;
             let outcome = answer.unwrap_or_else(|error| panic!("{}: {error}", title(&limit)))[0];
-            grant = outcome.grant.or(grant);
+            known.learn(verb, &outcome);
             let _ = writeln!(text, "{}", line(pause, verb, cost, &outcome));
         }
     }
@@ -70,20 +77,34 @@ pub async fn replay(fixture: impl Fn() -> Rc<dyn Fixture>) {
     assert_eq!(text.lines().count(), VECTORS.lines().count());
 }
 
-/// A check that leases up to three units more, or returns units of the last grant.
-fn check<'a>(
-    limit: &'a Limit,
-    name: &'a str,
-    verb: Verb,
-    cost: u64,
-    last: Option<Grant>,
-) -> Check<'a> {
+/// A check that leases up to three units more, returns units of the last grant or acquisition, or
+/// settles a reservation, an even one with an overdraft.
+fn check<'a>(limit: &'a Limit, name: &'a str, verb: Verb, cost: u64, known: Known) -> Check<'a> {
     let key = Key::new(name).unwrap_or_else(|error| panic!("{error}"));
-    let cost = Cost::new(cost).unwrap_or_else(|error| panic!("{error}"));
-    let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
-    match last {
-        Some(grant) if verb == Verb::GiveBack => check.from_grant_until(grant.until),
+    let units = Cost::new(cost.clamp(1, limit.capacity()));
+    let units = units.unwrap_or_else(|error| panic!("{error}"));
+    let check = Check::new(key, limit, units).unwrap_or_else(|error| panic!("{error}"));
+    match (verb, known) {
+        (Verb::GiveBack, Known { grant: Some(grant), .. }) => check.from_grant_until(grant.until),
+        (Verb::Refund, Known { taken_at: Some(at), .. }) => check.taken_at(at),
+        (Verb::Use { .. }, _) => check.spent(Spent::with_overdraft(cost)),
+        (Verb::Commit(id), _) if id.get() >= SETTLED => match id.get() % 2 {
+            0 => check.spent(Spent::with_overdraft(cost)),
+            _ => check.spent(Spent::within_the_limit(cost)),
+        },
         _ => check.with_extra(Extra::new(3, Duration::from_millis(400))),
+    }
+}
+
+/// Reservations from this one on are settled, those before are committed whole.
+const SETTLED: u64 = 10;
+
+impl Known {
+    fn learn(&mut self, verb: Verb, outcome: &Outcome) {
+        self.grant = outcome.grant().or(self.grant);
+        if verb == Verb::Acquire && outcome.allowed {
+            self.taken_at = Some(outcome.at);
+        }
     }
 }
 
@@ -92,6 +113,7 @@ fn line(pause: u64, verb: Verb, cost: u64, outcome: &Outcome) -> String {
         Verb::Peek => "peek".to_owned(),
         Verb::Acquire => "acquire".to_owned(),
         Verb::Reserve { id, lease } => format!("reserve({}, {lease:?})", id.get()),
+        Verb::Use { id, lease } => format!("use({}, {lease:?})", id.get()),
         Verb::Commit(id) => format!("commit({})", id.get()),
         Verb::Cancel(id) => format!("cancel({})", id.get()),
         Verb::Refund => "refund".to_owned(),
@@ -101,10 +123,19 @@ fn line(pause: u64, verb: Verb, cost: u64, outcome: &Outcome) -> String {
     };
     let Outcome { allowed, remaining, reset_after, retry_after, .. } = outcome;
     let (reset, retry) = (reset_after.as_micros(), retry_after.as_micros());
-    let granted = outcome.grant.map_or_else(String::new, |grant| {
+    let granted = outcome.grant().map_or_else(String::new, |grant| {
         format!(" grants {} for {}", grant.units, grant.until.since(outcome.at))
     });
-    format!("+{pause} {verb} {cost}: {allowed} {remaining} {reset} {retry}{granted}")
+    let standing = outcome.reservation().map_or_else(String::new, |it| match it {
+        Standing::Pending { held, expires_at } => {
+            format!(" holds {held} for {}", expires_at.since(outcome.at))
+        }
+        Standing::Settled { spent, returned } => format!(" settled {spent} returned {returned}"),
+        Standing::Owing { spent, owed } => format!(" settled {spent} owed {owed}"),
+        Standing::InDebt { spent, debt } => format!(" settled {spent} debt {debt}"),
+        _ => String::new(),
+    });
+    format!("+{pause} {verb} {cost}: {allowed} {remaining} {reset} {retry}{granted}{standing}")
 }
 
 fn title(limit: &Limit) -> String {
@@ -133,7 +164,38 @@ fn cases() -> Vec<(Limit, Script)> {
     let limits = limits().unwrap_or_else(|error| panic!("{error}"));
     let scripts = limits.iter().map(|limit| (limit.clone(), script(limit)));
     let leases = limits.iter().map(|limit| (limit.clone(), lease_script(limit)));
-    scripts.chain(leases).collect()
+    let settlements = limits.iter().map(|limit| (limit.clone(), settle_script(limit)));
+    scripts.chain(leases).chain(settlements).collect()
+}
+
+/// Settle for less, for more, past the limit; use while it runs; refund in time and too late.
+fn settle_script(limit: &Limit) -> Script {
+    let most = limit.capacity();
+    let (half, lease) = (most.div_ceil(2), Duration::from_secs(10));
+    let id = |id: u64| LeaseId::from(SETTLED + id);
+    let reserve = |n: u64| Verb::Reserve { id: id(n), lease };
+    let charge = |n: u64| Verb::Use { id: id(n), lease };
+    vec![
+        (0, reserve(0), half),
+        (SECOND, Verb::Acquire, 1),
+        (SECOND, Verb::Commit(id(0)), 1),
+        (0, Verb::Commit(id(0)), 1),
+        (0, Verb::Commit(id(0)), 2),
+        (0, reserve(1), 1),
+        (1, Verb::Commit(id(1)), 2 * most),
+        (60 * SECOND, reserve(2), 1),
+        (0, Verb::Commit(id(2)), 2 * most + 1),
+        (SECOND, Verb::Acquire, 1),
+        (86_400 * 62 * SECOND, reserve(3), 1),
+        (SECOND, charge(3), 1),
+        (0, charge(3), most),
+        (5 * SECOND, charge(3), 0),
+        (9 * SECOND, Verb::Cancel(id(3)), 1),
+        (86_400 * 62 * SECOND, Verb::Acquire, half),
+        (SECOND / 4, Verb::Refund, half),
+        (0, Verb::Acquire, half),
+        (86_400 * 62 * SECOND, Verb::Refund, half),
+    ]
 }
 
 /// Lease, return some, let the rest end, lease what is left, return too much and too late, reset.

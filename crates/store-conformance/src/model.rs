@@ -34,8 +34,16 @@ impl Model {
 }
 
 #[cfg(test)]
+mod explorer;
+#[cfg(test)]
 mod holders;
 #[cfg(test)]
 mod naive;
+#[cfg(test)]
+mod protocol;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod returns;
 #[cfg(test)]
 mod tests;

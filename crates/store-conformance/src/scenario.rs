@@ -3,8 +3,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use headgate::{
-    Algorithm, Check, CheckMode, Cost, Extra, Grant, Key, KeySpace, LeaseId, Limit, Outcome, Verb,
-    algorithm::Period,
+    Algorithm, Check, CheckMode, Cost, Extra, Grant, Key, KeySpace, LeaseId, Limit, Outcome, Spent,
+    Timestamp, Verb, algorithm::Period,
 };
 use proptest::{prelude::*, sample::select};
 
@@ -38,6 +38,18 @@ pub(crate) struct Part {
     cost: CostPick,
     mode: CheckMode,
     extra: Extra,
+    spent: Option<SpentPick>,
+    /// Whether a refund says when the units were taken.
+    timed: bool,
+}
+
+/// What a reservation cost in the end.
+#[derive(Clone, Copy, Debug)]
+struct SpentPick {
+    cost: CostPick,
+    /// As a multiple of `cost`.
+    times: u64,
+    overdraft: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +92,7 @@ impl Scenario {
                     names.insert(*id, own);
                     *id = own;
                 }
-                Verb::Commit(id) | Verb::Cancel(id) => {
+                Verb::Use { id, .. } | Verb::Commit(id) | Verb::Cancel(id) => {
                     *id = names.get(id).copied().unwrap_or(*id);
                     step.parts.truncate(1);
                 }
@@ -107,14 +119,14 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// The checks of one step, on keys named by prefix and subject. `grants` has the latest grant of
-    /// each subject, which is what is given back.
+    /// The checks of one step, on keys named by prefix and subject. `known` has what earlier steps
+    /// got, which is what is given back.
     pub(crate) fn checks<'a>(
         &'a self,
         step: &Step,
         space: &'a KeySpace<'a>,
         names: &'a [String],
-        grants: &Grants,
+        known: &Known,
     ) -> Vec<Check<'a>> {
         let check = |part: &Part| {
             let key = Key::new(&names[part.subject]).map(|key| key.within(space));
@@ -122,8 +134,20 @@ impl Scenario {
             let (limit, cost) = (part.limit(&self.subjects), part.cost(&self.subjects));
             let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
             let check = check.with_mode(part.mode);
-            match grants.0.get(&part.subject) {
-                Some(grant) if step.verb == Verb::GiveBack => check.from_grant_until(grant.until),
+            match step.verb {
+                Verb::GiveBack if let Some(grant) = known.grants.get(&part.subject) => {
+                    check.from_grant_until(grant.until)
+                }
+                Verb::Refund
+                    if let Some(at) = known.taken.get(&part.subject).filter(|_| part.timed) =>
+                {
+                    check.taken_at(*at)
+                }
+                Verb::Use { .. } | Verb::Commit(_)
+                    if let Some(spent) = part.spent(&self.subjects) =>
+                {
+                    check.spent(spent)
+                }
                 _ => check.with_extra(part.extra),
             }
         };
@@ -131,16 +155,23 @@ impl Scenario {
     }
 }
 
-/// The latest grant of each subject.
+/// The latest grant and the latest acquisition of each subject.
 #[derive(Debug, Default)]
-pub(crate) struct Grants(HashMap<usize, Grant>);
+pub(crate) struct Known {
+    grants: HashMap<usize, Grant>,
+    taken: HashMap<usize, Timestamp>,
+}
 
-impl Grants {
+impl Known {
     /// Learns from the outcomes of a step.
     pub(crate) fn learn(&mut self, step: &Step, outcomes: &[Outcome]) {
         for (part, outcome) in step.parts.iter().zip(outcomes) {
-            if let Some(grant) = outcome.grant {
-                self.0.insert(part.subject, grant);
+            if let Some(grant) = outcome.grant() {
+                self.grants.insert(part.subject, grant);
+            }
+            // Some of them only: the time of a refund is not always that of the latest.
+            if step.verb == Verb::Acquire && outcome.allowed && part.timed {
+                self.taken.insert(part.subject, outcome.at);
             }
         }
     }
@@ -152,13 +183,25 @@ impl Part {
     }
 
     fn cost(self, subjects: &[Subject]) -> Cost {
-        let capacity = self.limit(subjects).capacity();
-        let units = match self.cost {
-            CostPick::One => 1,
-            CostPick::Some(n) => 1 + n % capacity,
-            CostPick::All => capacity,
-        };
+        let units = self.cost.of(self.limit(subjects).capacity());
         Cost::new(units).unwrap_or(Cost::ONE)
+    }
+
+    fn spent(self, subjects: &[Subject]) -> Option<Spent> {
+        let SpentPick { cost, times, overdraft } = self.spent?;
+        let units = cost.of(self.limit(subjects).capacity()).saturating_mul(times);
+        let spent = if overdraft { Spent::with_overdraft } else { Spent::within_the_limit };
+        Some(spent(units))
+    }
+}
+
+impl CostPick {
+    const fn of(self, capacity: u64) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Some(n) => 1 + n % capacity,
+            Self::All => capacity,
+        }
     }
 }
 
@@ -193,7 +236,7 @@ fn limit(algorithm: Algorithm, number: u64, window: Duration, burst: u64) -> Lim
 fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
     let parts = proptest::collection::hash_map(
         0..SUBJECTS,
-        (0..3_usize, cost(), mode(), extra()),
+        (0..3_usize, cost(), mode(), extra(), spent(), any::<bool>()),
         1..=SUBJECTS,
     );
     (pauses, verb(), parts).prop_map(|(pause, verb, parts)| Step {
@@ -201,7 +244,15 @@ fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
         verb,
         parts: parts
             .into_iter()
-            .map(|(subject, (limit, cost, mode, extra))| Part { subject, limit, cost, mode, extra })
+            .map(|(subject, (limit, cost, mode, extra, spent, timed))| Part {
+                subject,
+                limit,
+                cost,
+                mode,
+                extra,
+                spent,
+                timed,
+            })
             .collect(),
     })
 }
@@ -219,6 +270,14 @@ fn cost() -> impl Strategy<Value = CostPick> {
     ]
 }
 
+/// Mostly less than the limit or a little more, sometimes more than a debt can be.
+fn spent() -> impl Strategy<Value = Option<SpentPick>> {
+    let times = select(vec![0, 1, 1, 1, 2, 3, 40]);
+    let pick = (cost(), times, any::<bool>());
+    let pick = pick.prop_map(|(cost, times, overdraft)| SpentPick { cost, times, overdraft });
+    prop_oneof![1 => Just(None), 4 => pick.prop_map(Some)]
+}
+
 /// Holds that end between two steps, and ones that last for many.
 fn extra() -> impl Strategy<Value = Extra> {
     let units = select(vec![1, 2, 5, 100, u32::MAX]);
@@ -228,14 +287,15 @@ fn extra() -> impl Strategy<Value = Extra> {
 
 fn verb() -> impl Strategy<Value = Verb> {
     let id = || (1..4_u64).prop_map(LeaseId::from);
-    let lease = select(vec![1, 5, 1000, 60_000, 3_600_000]).prop_map(Duration::from_millis);
+    let lease = || select(vec![1, 5, 1000, 60_000, 3_600_000]).prop_map(Duration::from_millis);
     prop_oneof![
         12 => Just(Verb::Acquire),
         3 => Just(Verb::Peek),
-        4 => (id(), lease).prop_map(|(id, lease)| Verb::Reserve { id, lease }),
-        3 => id().prop_map(Verb::Commit),
+        5 => (id(), lease()).prop_map(|(id, lease)| Verb::Reserve { id, lease }),
+        4 => (id(), lease()).prop_map(|(id, lease)| Verb::Use { id, lease }),
+        4 => id().prop_map(Verb::Commit),
         3 => id().prop_map(Verb::Cancel),
-        2 => Just(Verb::Refund),
+        3 => Just(Verb::Refund),
         6 => Just(Verb::Lease),
         4 => Just(Verb::GiveBack),
         1 => Just(Verb::Reset),

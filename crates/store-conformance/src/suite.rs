@@ -3,7 +3,9 @@
 mod concurrency;
 mod exactness;
 mod reservations;
+mod streams;
 
 pub use concurrency::never_admits_more_than_the_limit;
 pub use exactness::{agrees_with_the_model, stands_still_when_its_clock_steps_back};
 pub use reservations::refuses_one_reservation_too_many_until_another_ends;
+pub use streams::streams_stop_at_the_limit;

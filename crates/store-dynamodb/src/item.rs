@@ -48,11 +48,12 @@ impl Item {
     /// The item of an account; `None` if the full limit is available.
     pub(crate) fn new(check: &Check<'_>, account: Account, now: Timestamp) -> Option<Self> {
         // `reset_after` takes the expiry of leases into account. The item must exist until the last
-        // lease has expired, so that a commit finds it.
+        // lease has expired, so that a commit finds it, also if it is repeated.
         let free_after =
             account.outcome(check.limit(), Verb::Peek, check.cost(), now, true).reset_after;
-        let until = account.leases.iter().map(|lease| lease.expires_at);
-        let until = until.fold(now + free_after, Ord::max);
+        let leases = account.leases.iter().map(|lease| lease.expires_at);
+        let settled = account.settled.iter().map(|settled| settled.until);
+        let until = leases.chain(settled).fold(now + free_after, Ord::max);
         (until > now).then(|| Self { account, at: now, expires_at: until.as_secs_ceil() })
     }
 

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Shard {
     /// Latest time seen: the time of a shard never runs backwards.
     now: Timestamp,
-    /// Subjects whose state has a fixed size and that have no pending reservations or grants.
+    /// Subjects whose state has a fixed size and that have no reservations or grants.
     table: Table,
     cold: Box<Cold>,
 }
@@ -182,7 +182,8 @@ impl Shard {
         account: Account,
         now: Timestamp,
     ) {
-        let is_light = account.leases.is_empty() && account.grants.is_empty();
+        let Account { leases, settled, grants, .. } = &account;
+        let is_light = leases.is_empty() && settled.is_empty() && grants.is_empty();
         let packed = Packed::pack(&account.state, limit.parameters()).filter(|_| is_light);
         if let Some(packed) = packed {
             self.cold.heavy.remove(&fingerprint);
@@ -242,7 +243,8 @@ impl Shard {
 impl Heavy {
     fn weight(&self) -> usize {
         let entries = if let State::Log(log) = &self.account.state { log.len() } else { 0 };
-        entries.max(1) + self.account.leases.len() + self.account.grants.len()
+        let Account { leases, settled, grants, .. } = &self.account;
+        entries.max(1) + leases.len() + settled.len() + grants.len()
     }
 }
 

@@ -203,7 +203,7 @@ impl<C: Clock> MemoryStore<C> {
     }
 
     /// Number of slots in use, out of [`Builder::capacity`]. A subject takes one, or as many as its
-    /// log has entries; a reservation takes one while it is pending.
+    /// log has entries; a reservation takes one while it is pending or remembered.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.lock().len()).sum()
     }

@@ -20,8 +20,8 @@ pub(crate) enum KeptIn {
     /// A slot of its own.
     Slot,
     /// The cells of the sketch, which it shares with others. Nothing is returned to those, because
-    /// it might be another subject's: refunds, cancelled and expired reservations only age out. Nor
-    /// is anything granted.
+    /// it might be another subject's: refunds, and what settled, cancelled and expired reservations
+    /// have left only age out. Nor is anything granted, or a settlement remembered.
     Overflow {
         /// Time until one more reservation can be kept; `None` if it can be now.
         no_lease_for: Option<Duration>,
@@ -75,11 +75,17 @@ impl Subject {
         let limit = check.limit();
         match verb {
             Verb::Peek | Verb::Refund | Verb::GiveBack => {}
-            Verb::Acquire | Verb::Lease | Verb::Reserve { .. } => {
-                account.perform(limit, verb, check.cost(), now);
+            Verb::Acquire
+            | Verb::Lease
+            | Verb::Reserve { .. }
+            | Verb::Use { .. }
+            | Verb::Commit(_) => {
+                account.perform(check, verb, now);
                 overflow.raise(*fingerprint, limit, &account.state, now);
+                // What returned did not return to the cells.
+                account.state = overflow.usage(*fingerprint, limit, now);
             }
-            Verb::Commit(id) | Verb::Cancel(id) => account.leases.retain(|lease| lease.id != id),
+            Verb::Cancel(id) => account.leases.retain(|lease| lease.id != id),
             Verb::Reset => {
                 overflow.clear(*fingerprint, limit, now);
                 *account = Account::default();
@@ -98,7 +104,9 @@ impl Subject {
         if matches!(self.kept_in, KeptIn::Slot) {
             return self.account.outcome(limit, verb, cost, now, allowed);
         }
-        let mut outcome = limit.outcome(&self.account.state, cost, now, allowed);
+        let standing = |id| self.account.standing(limit, id, now);
+        let outcome = limit.outcome(&self.account.state, cost, now, allowed);
+        let mut outcome = outcome.with_reservation(verb.reservation().map(standing));
         if !allowed && let Some(wait) = self.no_lease_for(verb) {
             outcome.retry_after = outcome.retry_after.max(wait);
         }

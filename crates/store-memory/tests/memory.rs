@@ -93,6 +93,11 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
+fn streams_stop_at_the_limit() {
+    at_once(suite::streams_stop_at_the_limit(&InMemory::with_capacity(100_000)));
+}
+
+#[test]
 fn threads_never_get_more_than_the_limit() {
     let store = MemoryStore::default();
     suite::never_admits_more_than_the_limit(4, |shot| {

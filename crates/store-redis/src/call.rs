@@ -6,14 +6,14 @@ use std::iter;
 
 use headgate::{
     Check, CheckMode, Timestamp, Verb,
-    algorithm::{Bucket, Calendar},
+    algorithm::{Bucket, Calendar, bucket},
     limit::Parameters,
 };
 use redis::{Arg, Cmd};
 
 use crate::script::Script;
 
-pub(crate) use reply::{needs_other_periods, outcomes};
+pub(crate) use reply::{Acquired, acquired, needs_other_periods, outcomes};
 
 /// The script that a call runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +55,22 @@ impl<'a> Call<'a> {
             Verb::Lease => ("lease", join(checks.iter().map(extra)), None),
             Verb::GiveBack => ("give_back", join(checks.iter().map(grant_end)), None),
             Verb::Reserve { id, lease } => ("reserve", id.to_string(), Some(lease)),
-            Verb::Commit(id) => ("commit", id.to_string(), None),
+            Verb::Use { id, lease } => ("use", format!("{id}{}", spent(checks)), Some(lease)),
+            Verb::Commit(id) => ("commit", format!("{id}{}", spent(checks)), None),
             Verb::Cancel(id) => ("cancel", id.to_string(), None),
-            Verb::Refund => ("refund", String::new(), None),
+            Verb::Refund => ("refund", join(checks.iter().map(taken_at)), None),
             Verb::Reset => ("reset", String::new(), None),
         };
         let lease = lease.map_or_else(String::new, |lease| lease.as_micros().to_string());
         Self { verb, subject, terms: lease + &modes(checks), checks, now }
     }
 
-    /// A call that returns what `checks` acquired at the times `taken`.
-    pub(crate) fn undo(checks: &'a [Check<'a>], taken: &[Timestamp], now: Timestamp) -> Self {
-        let subject = join(taken.iter().map(|at| at.as_micros().to_string()));
+    /// A call that returns what `checks` acquired.
+    pub(crate) fn undo(checks: &'a [Check<'a>], taken: &[Acquired], now: Timestamp) -> Self {
+        let subject = join(taken.iter().map(|Acquired { at, bucket }| {
+            let bucket::State { full_at, fraction, .. } = bucket.unwrap_or_default();
+            format!("{}:{full_at}:{fraction}", at.as_micros())
+        }));
         Self { verb: "undo", subject, terms: String::new(), checks, now }
     }
 
@@ -146,6 +150,24 @@ fn extra(check: &Check<'_>) -> String {
         || "0:0".to_owned(),
         |extra| format!("{}:{}", extra.units(), extra.hold().as_micros()),
     )
+}
+
+/// Time at which the units of a refund were taken, if it is known.
+fn taken_at(check: &Check<'_>) -> String {
+    check.was_taken_at().map_or_else(|| "-".to_owned(), |at| at.as_micros().to_string())
+}
+
+/// A comma and the spent units for each check, with an exclamation mark for an overdraft; nothing
+/// in the usual case that no check says.
+fn spent(checks: &[Check<'_>]) -> String {
+    if checks.iter().all(|check| check.was_spent().is_none()) {
+        return String::new();
+    }
+    let spent = |check: &Check<'_>| match check.was_spent() {
+        None => ",-".to_owned(),
+        Some(spent) => format!(",{}{}", spent.units(), if spent.is_overdraft() { "!" } else { "" }),
+    };
+    checks.iter().map(spent).collect()
 }
 
 /// The end of the grant from which units return; 0 is the end of none.

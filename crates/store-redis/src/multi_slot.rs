@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use headgate::{Check, Outcomes, StoreError, Timestamp, Verb};
+use headgate::{Check, Outcomes, StoreError, Verb};
 
-use crate::{runner::ScriptRunner, slot_group::SlotGroup};
+use crate::{call::Acquired, runner::ScriptRunner, slot_group::SlotGroup};
+
+/// The outcomes of a group, and what undoing an acquisition needs to know.
+type Answer = (Outcomes, Vec<Acquired>);
 
 /// A batch over several slots of a cluster.
 ///
@@ -30,20 +33,23 @@ impl<'a> MultiSlotBatch<'a> {
         if !self.groups.iter().all(|group| self.runner.servers().admits(group.checks())) {
             return Err(StoreError::BreakerOpen);
         }
-        let replies = self.apply_each(verb).await;
+        let replies = join_all(self.groups.iter().map(|group| self.ask(verb, group))).await;
         let failure = failure(&replies);
-        let mut replies: Vec<Outcomes> =
-            replies.into_iter().map(Result::unwrap_or_default).collect();
+        let (mut replies, acquired): (Vec<Outcomes>, Vec<Vec<Acquired>>) =
+            replies.into_iter().map(Result::unwrap_or_default).unzip();
         let takes = matches!(verb, Verb::Acquire | Verb::Reserve { .. });
         if takes && !self.agree(&replies) {
-            self.undo(verb, &mut replies).await;
+            self.undo(verb, &mut replies, &acquired).await;
         }
         failure.map_or_else(|| Ok(self.join(replies)), Err)
     }
 
-    async fn apply_each(&self, verb: Verb) -> Vec<Result<Outcomes, StoreError>> {
-        join_all(self.groups.iter().map(|group| self.runner.apply_admitted(verb, group.checks())))
-            .await
+    async fn ask(&self, verb: Verb, group: &SlotGroup<'_>) -> Result<Answer, StoreError> {
+        let checks = group.checks();
+        if verb == Verb::Acquire {
+            return self.runner.acquire_admitted(checks).await;
+        }
+        Ok((self.runner.apply_admitted(verb, checks).await?, Vec::new()))
     }
 
     /// Returns `true` if every binding check is allowed in every slot.
@@ -53,11 +59,11 @@ impl<'a> MultiSlotBatch<'a> {
 
     /// Undoes what `verb` took, and replaces the replies with the state after that. A slot that
     /// does not reply keeps the units that it took: admitting too little is better than too much.
-    async fn undo(&self, verb: Verb, replies: &mut [Outcomes]) {
-        let taken = self.groups.iter().zip(&*replies);
-        let taken = taken.map(|(group, reply)| (group.taken_together(reply), reply));
-        let given = join_all(taken.map(|(group, reply)| async move {
-            let given = self.undo_group(verb, &group, reply).await;
+    async fn undo(&self, verb: Verb, replies: &mut [Outcomes], acquired: &[Vec<Acquired>]) {
+        let taken = self.groups.iter().zip(&*replies).zip(acquired);
+        let taken = taken.map(|((group, reply), acquired)| (group.taken_together(reply), acquired));
+        let given = join_all(taken.map(|(group, acquired)| async move {
+            let given = self.undo_group(verb, &group, acquired).await;
             (group, given)
         }));
         for ((group, given), reply) in given.await.into_iter().zip(replies) {
@@ -73,7 +79,7 @@ impl<'a> MultiSlotBatch<'a> {
         &self,
         verb: Verb,
         group: &SlotGroup<'_>,
-        reply: &Outcomes,
+        acquired: &[Acquired],
     ) -> Result<Outcomes, StoreError> {
         match verb {
             _ if group.checks().is_empty() => Ok(Outcomes::new()),
@@ -81,8 +87,8 @@ impl<'a> MultiSlotBatch<'a> {
                 self.runner.apply_admitted(Verb::Cancel(id), group.checks()).await
             }
             _ => {
-                let at = |position: &usize| reply[*position].at;
-                let taken: Vec<Timestamp> = group.positions().iter().map(at).collect();
+                let taken: Vec<Acquired> =
+                    group.positions().iter().map(|position| acquired[*position]).collect();
                 self.runner.undo(group.checks(), &taken).await
             }
         }
@@ -99,7 +105,7 @@ impl<'a> MultiSlotBatch<'a> {
 
 /// Error of a batch. It is "not sent" only if no call was sent: another slot may have executed its
 /// part.
-fn failure(replies: &[Result<Outcomes, StoreError>]) -> Option<StoreError> {
+fn failure(replies: &[Result<Answer, StoreError>]) -> Option<StoreError> {
     let errors = || replies.iter().filter_map(|reply| reply.as_ref().err());
     let sent = errors().find(|error| !error.is_unsent());
     let error = sent.or_else(|| errors().next())?.clone();

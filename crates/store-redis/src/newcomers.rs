@@ -146,8 +146,7 @@ impl Store for NewcomerBound {
 /// `check` with another key.
 fn renamed<'a>(check: &Check<'a>, name: &'a str) -> Result<Check<'a>, StoreError> {
     let key = Key::new(name).map_err(rejected)?;
-    let renamed = Check::new(key, check.limit(), check.cost()).map_err(rejected)?;
-    Ok(renamed.with_mode(check.mode()).with_fail_mode(check.fail_mode()))
+    Ok(check.with_key(key))
 }
 
 fn rejected(error: impl fmt::Display) -> StoreError {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use headgate::{Check, Clock, Outcomes, StoreError, SystemClock, Timestamp, Verb};
+use redis::Value;
 
 use crate::{
     RedisConfig,
-    call::{self, Call},
+    call::{self, Acquired, Call},
     servers::Servers,
 };
 
@@ -52,11 +53,24 @@ impl ScriptRunner {
         self.run(verb, checks, |now| Call::new(verb, checks, now)).await
     }
 
-    /// Returns what `checks` acquired at the times `taken`.
+    /// Acquires `checks` as [`apply_admitted`](Self::apply_admitted) does, and returns what
+    /// [`undo`](Self::undo) needs to know.
+    pub(crate) async fn acquire_admitted(
+        &self,
+        checks: &[Check<'_>],
+    ) -> Result<(Outcomes, Vec<Acquired>), StoreError> {
+        let verb = Verb::Acquire;
+        let reply = self.call(verb, checks, |now| Call::new(verb, checks, now)).await?;
+        let outcomes = call::outcomes(verb, checks, &reply).map_err(corrupt)?;
+        let acquired = call::acquired(checks, &outcomes, &reply).map_err(corrupt)?;
+        Ok((outcomes, acquired))
+    }
+
+    /// Returns what `checks` acquired.
     pub(crate) async fn undo(
         &self,
         checks: &[Check<'_>],
-        taken: &[Timestamp],
+        taken: &[Acquired],
     ) -> Result<Outcomes, StoreError> {
         self.run(Verb::Refund, checks, |now| Call::undo(checks, taken, now)).await
     }
@@ -67,12 +81,26 @@ impl ScriptRunner {
         checks: &'a [Check<'a>],
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Outcomes, StoreError> {
+        let reply = self.call(verb, checks, call).await?;
+        call::outcomes(verb, checks, &reply).map_err(corrupt)
+    }
+
+    async fn call<'a>(
+        &self,
+        verb: Verb,
+        checks: &'a [Check<'a>],
+        call: impl Fn(Timestamp) -> Call<'a>,
+    ) -> Result<Value, StoreError> {
         // Calls that return units or end a reservation are not shed when checks are.
         let priority = !verb.is_admission();
         let mut reply = self.servers.run(&call(self.clock.now()), checks, priority).await?;
         if let Some(now) = call::needs_other_periods(&reply) {
             reply = self.servers.run(&call(now), checks, priority).await?;
         }
-        call::outcomes(verb, checks, &reply).map_err(|error| StoreError::Corrupt(error.to_string()))
+        Ok(reply)
     }
+}
+
+fn corrupt(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(error.to_string())
 }

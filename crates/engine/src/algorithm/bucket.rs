@@ -5,7 +5,7 @@
 //! *grains*: a token has as many grains as the window has microseconds, so that a rate of `n`
 //! tokens per window is exactly `n` grains per microsecond.
 
-use crate::{Cost, Timestamp};
+use crate::{Cost, Limit, Timestamp};
 
 use super::{Meter, TakenAt};
 
@@ -77,7 +77,7 @@ impl Bucket {
         self.grains(u64::from(self.burst))
     }
 
-    fn grains(&self, tokens: u64) -> u128 {
+    pub(crate) fn grains(&self, tokens: u64) -> u128 {
         u128::from(tokens) * u128::from(self.window)
     }
 
@@ -132,6 +132,11 @@ impl State {
         }
         let (micros, fraction) = div_rem(debt, rate);
         Self { full_at: now.as_micros().saturating_add(micros), fraction, rate }
+    }
+
+    /// Reduces the debt by `grains`.
+    pub(crate) fn give_back(&mut self, grains: u128, now: Timestamp) {
+        *self = Self::owing(self.debt(now).saturating_sub(grains), self.rate, now);
     }
 
     /// Debt at `now`, in grains.
@@ -192,9 +197,24 @@ impl Meter for Bucket {
         *state = State::owing(state.debt(at) + self.grains(cost.get()), rate, at);
     }
 
-    fn give_back(&self, state: &mut State, cost: Cost, _: TakenAt, now: Timestamp) {
-        let debt = state.debt(now).saturating_sub(self.grains(cost.get()));
-        *state = State::owing(debt, state.rate, now);
+    fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
+        // A bucket that was full since then has forgotten the take, and others may have taken what
+        // had refilled. Nothing tells whether that happened, so what can have refilled stays.
+        let refilled = match taken {
+            TakenAt::Known(at) => u128::from(now.since(at)) * u128::from(self.rate),
+            TakenAt::Unknown => 0,
+        };
+        state.give_back(self.grains(cost.get()).saturating_sub(refilled), now);
+    }
+
+    fn room(&self, state: &State, now: Timestamp) -> u64 {
+        let most = self.most() * u128::from(1 + Limit::MAX_DEBT);
+        div_floor(most.saturating_sub(state.debt(now)), self.window)
+    }
+
+    fn debt(&self, state: &State, now: Timestamp) -> u64 {
+        let beyond = state.debt(now).saturating_sub(self.most());
+        div_floor(beyond + u128::from(self.window - 1), self.window)
     }
 
     #[inline]

@@ -91,6 +91,14 @@ impl Meter for Calendar {
         self.limit.saturating_sub(state.count_at(now))
     }
 
+    fn room(&self, state: &State, now: Timestamp) -> u64 {
+        state.room(self.limit, now)
+    }
+
+    fn debt(&self, state: &State, now: Timestamp) -> u64 {
+        state.count_at(now).saturating_sub(self.limit)
+    }
+
     fn reset_after(&self, state: &State, now: Timestamp) -> u64 {
         state.reset_after(now)
     }

@@ -1,6 +1,6 @@
 //! One counter that restarts at every multiple of the window since the epoch.
 
-use crate::{Cost, Timestamp};
+use crate::{Cost, Limit, Timestamp};
 
 use super::{Meter, TakenAt};
 
@@ -47,6 +47,12 @@ impl State {
         if self.count_at(now) == 0 { 0 } else { self.end - now.as_micros() }
     }
 
+    /// Units that an overdraft of this limit can take.
+    pub(crate) fn room(&self, limit: u64, now: Timestamp) -> u64 {
+        let most = limit.saturating_mul(1 + Limit::MAX_DEBT).min(Cost::MAX);
+        most.saturating_sub(self.count_at(now))
+    }
+
     /// Returns units, unless a later window has begun since they were `taken`.
     pub(crate) fn give_back(&mut self, cost: Cost, taken: TakenAt, start: u64, now: Timestamp) {
         let here = match taken {
@@ -89,6 +95,14 @@ impl Meter for FixedWindow {
 
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {
         u64::from(self.limit).saturating_sub(state.count_at(now))
+    }
+
+    fn room(&self, state: &State, now: Timestamp) -> u64 {
+        state.room(u64::from(self.limit), now)
+    }
+
+    fn debt(&self, state: &State, now: Timestamp) -> u64 {
+        state.count_at(now).saturating_sub(u64::from(self.limit))
     }
 
     fn reset_after(&self, state: &State, now: Timestamp) -> u64 {

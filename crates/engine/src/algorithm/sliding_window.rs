@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Cost, Timestamp};
+use crate::{Cost, Limit, Timestamp};
 
 use super::{Meter, TakenAt};
 
@@ -102,15 +102,38 @@ impl State {
         }
     }
 
-    /// Removes `count` units from the oldest entries that `which` selects.
-    fn remove(&mut self, mut count: u64, which: impl Fn(u64) -> bool) {
-        for entry in self.entries.iter_mut().filter(|entry| which(entry.at)) {
-            let taken = u64::from(entry.count).min(count);
-            entry.count -= taken as u32;
-            self.total -= taken;
-            count -= taken;
+    /// Removes `count` units from the oldest entries.
+    fn remove_oldest(&mut self, mut count: u64) {
+        for entry in &mut self.entries {
+            count -= entry.take(count);
         }
+        self.tidy();
+    }
+
+    /// Removes `count` units from the newest entries that are not later than `at`.
+    fn remove_until(&mut self, at: Timestamp, mut count: u64) {
+        let entries = self.entries.iter_mut().rev();
+        for entry in entries.skip_while(|entry| entry.at > at.as_micros()) {
+            if count == 0 {
+                break;
+            }
+            count -= entry.take(count);
+        }
+        self.tidy();
+    }
+
+    fn tidy(&mut self) {
         self.entries.retain(|entry| entry.count > 0);
+        self.total = self.entries.iter().map(|entry| u64::from(entry.count)).sum();
+    }
+}
+
+impl Entry {
+    /// Removes up to `count` units; returns how many.
+    fn take(&mut self, count: u64) -> u64 {
+        let taken = u64::from(self.count).min(count);
+        self.count -= taken as u32;
+        taken
     }
 }
 
@@ -152,14 +175,24 @@ impl Meter for SlidingWindow {
     fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         self.prune(state, now);
         match taken {
-            TakenAt::Known(at) => state.remove(cost.get(), |entry| entry == at.as_micros()),
-            // The oldest leave the window first anyway, so removing them admits nothing twice.
-            TakenAt::Unknown => state.remove(cost.get(), |_| true),
+            // Removing earlier units than those that return is stricter, never more generous: what
+            // stays leaves the window later.
+            TakenAt::Known(at) => state.remove_until(at, cost.get()),
+            TakenAt::Unknown => state.remove_oldest(cost.get()),
         }
     }
 
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {
         u64::from(self.limit).saturating_sub(self.total(state, now))
+    }
+
+    fn room(&self, state: &State, now: Timestamp) -> u64 {
+        let most = u64::from(self.limit) * (1 + Limit::MAX_DEBT);
+        most.saturating_sub(self.total(state, now))
+    }
+
+    fn debt(&self, state: &State, now: Timestamp) -> u64 {
+        self.total(state, now).saturating_sub(u64::from(self.limit))
     }
 
     fn reset_after(&self, state: &State, now: Timestamp) -> u64 {

@@ -1,7 +1,7 @@
 //! Two counters that approximate the log in constant space: the previous window counts in
 //! proportion to the part of it that the sliding window still covers.
 
-use crate::{Cost, Timestamp};
+use crate::{Cost, Limit, Timestamp};
 
 use super::{Meter, TakenAt};
 
@@ -52,6 +52,12 @@ impl SlidingWindowCounter {
 
     fn most(&self) -> u128 {
         product(self.limit, self.window)
+    }
+
+    /// Whole units that are left of `most`.
+    fn left_of(&self, most: u128, state: &State, now: Timestamp) -> u64 {
+        let weight = self.weight(&self.at(state, now), now);
+        (most.saturating_sub(weight) / u128::from(self.window)) as u64
     }
 
     fn fits(&self, seen: &State, cost: Cost, now: Timestamp) -> bool {
@@ -120,8 +126,18 @@ impl Meter for SlidingWindowCounter {
     }
 
     fn remaining(&self, state: &State, now: Timestamp) -> u64 {
-        let weight = self.weight(&self.at(state, now), now);
-        (self.most().saturating_sub(weight) / u128::from(self.window)) as u64
+        self.left_of(self.most(), state, now)
+    }
+
+    fn room(&self, state: &State, now: Timestamp) -> u64 {
+        let most = u64::from(self.limit) * (1 + Limit::MAX_DEBT);
+        let most = product(most.min(u64::from(u32::MAX)) as u32, self.window);
+        self.left_of(most, state, now)
+    }
+
+    fn debt(&self, state: &State, now: Timestamp) -> u64 {
+        let beyond = self.weight(&self.at(state, now), now).saturating_sub(self.most());
+        beyond.div_ceil(u128::from(self.window)) as u64
     }
 
     fn reset_after(&self, state: &State, now: Timestamp) -> u64 {

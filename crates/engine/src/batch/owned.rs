@@ -1,7 +1,7 @@
 //! A batch that owns its parts.
 
-use super::{Batch, Check};
-use crate::{CheckMode, Cost, FailMode, KeySpace, Limit, OwnedKey, grant::Terms};
+use super::{Batch, Check, terms::Terms};
+use crate::{CheckMode, Cost, FailMode, KeySpace, Limit, OwnedKey};
 
 /// A [`Batch`] that owns its parts, and so can outlive a request.
 #[derive(Clone, Debug)]
@@ -33,6 +33,12 @@ impl Batch<'_> {
 }
 
 impl OwnedBatch {
+    /// Number of checks.
+    #[expect(clippy::len_without_is_empty, reason = "a batch has at least one check")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The key spaces of the checks, in order.
     pub fn spaces(&self) -> Vec<KeySpace<'_>> {
         self.0.iter().map(|check| check.key.space()).collect()

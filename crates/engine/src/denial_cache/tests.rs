@@ -3,7 +3,7 @@ use std::mem::size_of;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{KeySpace, LeaseId, Timestamp};
+use crate::{KeySpace, LeaseId, Timestamp, outcome::Detail};
 
 const SECOND: u64 = 1_000_000;
 
@@ -25,7 +25,7 @@ fn answer(at: u64, wait: u64) -> Outcome {
         retry_after: Duration::from_secs(wait),
         at: Timestamp::from_micros(at),
         degraded: None,
-        grant: None,
+        detail: Detail::None,
         leased: false,
     }
 }

@@ -3,7 +3,7 @@
 use super::{Limit, Parameters};
 use crate::{
     Cost, Outcome, State, Timestamp,
-    algorithm::{Meter, TakenAt},
+    algorithm::{Bucket, Meter, TakenAt},
     state::OwnState,
 };
 
@@ -62,6 +62,28 @@ impl Limit {
     /// Units available now.
     pub fn remaining(&self, state: &State, now: Timestamp) -> u64 {
         with_meter!(self, |meter| with_state(meter, state, |state| meter.remaining(state, now)))
+    }
+
+    /// Units that an overdraft can take now: those available, and a debt of up to
+    /// [`MAX_DEBT`](Self::MAX_DEBT) times the limit.
+    pub fn room(&self, state: &State, now: Timestamp) -> u64 {
+        with_meter!(self, |meter| with_state(meter, state, |state| meter.room(state, now)))
+    }
+
+    /// Units taken beyond the limit, rounded up.
+    pub fn debt(&self, state: &State, now: Timestamp) -> u64 {
+        with_meter!(self, |meter| with_state(meter, state, |state| meter.debt(state, now)))
+    }
+
+    /// The bucket, if the algorithm is one.
+    pub(crate) const fn bucket(&self) -> Option<&Bucket> {
+        match self.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => Some(bucket),
+            Parameters::SlidingWindow(_)
+            | Parameters::SlidingWindowCounter(_)
+            | Parameters::FixedWindow(_)
+            | Parameters::Calendar(_) => None,
+        }
     }
 
     /// Microseconds until all units are available.

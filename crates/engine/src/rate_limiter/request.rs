@@ -9,7 +9,9 @@ use std::{
 };
 
 use super::{RateLimiter, RateLimiterError};
-use crate::{Batch, Check, Cost, Decision, Key, KeySpace, Limit, Store, SyncStore, Verb};
+use crate::{
+    Batch, Check, Cost, Decision, Key, KeySpace, Limit, Store, SyncStore, Timestamp, Verb,
+};
 
 /// A request to a [`RateLimiter`]: await it, or call [`now`](Self::now).
 #[derive(Debug)]
@@ -20,13 +22,18 @@ pub struct Request<'a, S> {
     key: &'a str,
     cost: u64,
     jitter: Duration,
+    taken_at: Option<Timestamp>,
 }
 
 type Answer = Result<Decision, RateLimiterError>;
 
 impl<'a, S> Request<'a, S> {
     pub(super) const fn new(limiter: &'a RateLimiter<S>, verb: Verb, key: &'a str) -> Self {
-        Self { limiter, verb, key, cost: 1, jitter: Duration::ZERO }
+        Self { limiter, verb, key, cost: 1, jitter: Duration::ZERO, taken_at: None }
+    }
+
+    pub(super) const fn taken_at(self, at: Timestamp) -> Self {
+        Self { taken_at: Some(at), ..self }
     }
 
     /// Sets the number of units; 1 by default.
@@ -51,7 +58,8 @@ impl<'a, S> Request<'a, S> {
         space: &'c KeySpace<'c>,
     ) -> Result<Check<'c>, RateLimiterError> {
         let check = Check::new(key.within(space), limit, cost)?;
-        Ok(check.with_fail_mode(self.limiter.fail_mode))
+        let check = check.with_fail_mode(self.limiter.fail_mode);
+        Ok(self.taken_at.map_or(check, |at| check.taken_at(at)))
     }
 
     fn batch<'c>(&self, spaces: &'c [KeySpace<'c>]) -> Result<Batch<'c>, RateLimiterError>

@@ -2,7 +2,12 @@
 //! units that count for each check. It is slow and shares nothing with the engine's arithmetic, so
 //! that they do not share mistakes.
 
-use headgate::{Check, Extra, Grant, Lease, LeaseId, Limit, Timestamp, Verb, limit::Parameters};
+use std::time::Duration;
+
+use headgate::{
+    Check, Cost, Extra, Grant, Lease, LeaseId, Limit, Settled, Spent, Timestamp, Verb,
+    limit::Parameters,
+};
 
 /// Units taken by one subject.
 #[derive(Default)]
@@ -14,9 +19,21 @@ pub(super) struct Naive {
     /// Grains that return every microsecond: the rate of the last limit that applied.
     rate: u128,
     seen: u64,
-    leases: Vec<(LeaseId, u64, u64, u64)>,
+    leases: Vec<Reserved>,
+    settled: Vec<(LeaseId, u64, u64)>,
     /// Granted units and the ends of their grants.
     granted: Vec<(u64, u64)>,
+}
+
+/// A pending reservation.
+struct Reserved {
+    id: LeaseId,
+    units: u64,
+    used: u64,
+    at: u64,
+    end: u64,
+    /// Grains that return to a bucket.
+    returns: u128,
 }
 
 impl Naive {
@@ -34,7 +51,7 @@ impl Naive {
         let until = check.grant_until().map(Timestamp::as_micros);
         let allowed = match verb {
             Verb::GiveBack => self.granted_until(until) >= cost,
-            _ => self.permits(verb, limit, cost, now),
+            _ => self.permits(verb, check, now),
         };
         let mut granted = 0;
         if verb != Verb::Peek {
@@ -44,7 +61,7 @@ impl Naive {
                 self.rate = bucket.rate().into();
             }
             if allowed {
-                self.perform(verb, limit, cost, now);
+                self.perform(verb, check, now);
             }
         }
         match (verb, check.extra(), until) {
@@ -102,86 +119,183 @@ impl Naive {
     }
 
     fn expire(&mut self, limit: &Limit, now: u64) {
-        let (pending, over) = self.leases.iter().partition(|(_, _, _, end)| *end > now);
-        self.leases = pending;
-        let over: Vec<(LeaseId, u64, u64, u64)> = over;
-        for (_, cost, at, _) in over {
-            self.give_back(limit, cost, Some(at), now);
+        while let Some(over) = self.leases.iter().position(|lease| lease.end <= now) {
+            let lease = self.leases.remove(over);
+            self.return_reserved(limit, &lease, lease.units, now);
         }
+        self.settled.retain(|(_, _, until)| *until > now);
     }
 
-    fn permits(&self, verb: Verb, limit: &Limit, cost: u64, now: u64) -> bool {
+    fn permits(&self, verb: Verb, check: &Check<'_>, now: u64) -> bool {
+        let (limit, cost) = (check.limit(), check.cost().get());
+        let is_pending = |id| self.leases.iter().any(|lease| lease.id == id);
         match verb {
             Verb::Peek | Verb::Acquire | Verb::Lease => self.fits(limit, cost, now),
             Verb::Reserve { .. } => {
                 self.leases.len() < Lease::MAX_PENDING && self.fits(limit, cost, now)
             }
-            Verb::Commit(id) | Verb::Cancel(id) => self.leases.iter().any(|lease| lease.0 == id),
+            Verb::Use { id, .. } | Verb::Cancel(id) => is_pending(id),
+            Verb::Commit(id) => {
+                let before = self.settled.iter().rev().find(|settled| settled.0 == id);
+                let same = |spent: Spent| before.is_some_and(|it| it.1 == spent.units());
+                is_pending(id) || check.was_spent().is_some_and(same)
+            }
             Verb::Refund | Verb::GiveBack | Verb::Reset => true,
         }
     }
 
-    fn perform(&mut self, verb: Verb, limit: &Limit, cost: u64, now: u64) {
+    fn perform(&mut self, verb: Verb, check: &Check<'_>, now: u64) {
+        let (limit, cost) = (check.limit(), check.cost().get());
+        let lasts = |lease: Duration| now + lease.as_micros() as u64;
         match verb {
             Verb::Peek | Verb::GiveBack => {}
             Verb::Acquire | Verb::Lease => self.take(limit, cost, now),
-            Verb::Reserve { id, lease } => {
-                self.take(limit, cost, now);
-                self.leases.push((id, cost, now, now + lease.as_micros() as u64));
+            Verb::Reserve { id, lease } => self.reserve(limit, id, (cost, 0), now, lasts(lease)),
+            Verb::Use { id, lease } => {
+                let units = check.was_spent().map_or(cost, Spent::units);
+                self.charge(limit, id, units, now, lasts(lease));
             }
-            Verb::Commit(id) => drop(self.end(id)),
+            Verb::Commit(id) => self.settle(check, id, now),
             Verb::Cancel(id) => {
-                if let Some((_, cost, at, _)) = self.end(id) {
-                    self.give_back(limit, cost, Some(at), now);
+                if let Some(lease) = self.end(id) {
+                    self.return_reserved(limit, &lease, lease.units, now);
                 }
             }
-            Verb::Refund => self.give_back(limit, cost, None, now),
+            Verb::Refund => {
+                let at = check.was_taken_at().map(Timestamp::as_micros);
+                self.refund(limit, cost, at, now);
+            }
             Verb::Reset => *self = Self { seen: now, ..Self::default() },
         }
     }
 
-    fn end(&mut self, id: LeaseId) -> Option<(LeaseId, u64, u64, u64)> {
-        let found = self.leases.iter().position(|lease| lease.0 == id)?;
+    fn reserve(
+        &mut self,
+        limit: &Limit,
+        id: LeaseId,
+        (units, used): (u64, u64),
+        at: u64,
+        end: u64,
+    ) {
+        self.take(limit, units, at);
+        let returns = u128::from(units) * window(limit);
+        self.leases.push(Reserved { id, units, used, at, end, returns });
+    }
+
+    fn charge(&mut self, limit: &Limit, id: LeaseId, units: u64, now: u64, end: u64) {
+        let Some(place) = self.leases.iter().position(|lease| lease.id == id) else { return };
+        let lease = &mut self.leases[place];
+        lease.used = (lease.used + units).min(Cost::MAX);
+        lease.end = end;
+        if lease.units >= 2 * units {
+            lease.units -= units;
+            lease.returns = lease.returns.min(u128::from(lease.units) * window(limit));
+            return;
+        }
+        let lease = self.leases.remove(place);
+        let beyond = units.saturating_sub(lease.units);
+        self.take(limit, beyond.min(self.room(limit, now)), now);
+        let rest = lease.units.saturating_sub(units);
+        self.return_reserved(limit, &lease, rest, now);
+        let anew = self.left(limit, now).min(units);
+        self.reserve(limit, id, (anew, lease.used), now, end);
+    }
+
+    fn settle(&mut self, check: &Check<'_>, id: LeaseId, now: u64) {
+        let Some(lease) = self.end(id) else { return };
+        let Some(spent) = check.was_spent() else { return };
+        let limit = check.limit();
+        let unused = spent.units().saturating_sub(lease.used);
+        self.return_reserved(limit, &lease, lease.units.saturating_sub(unused), now);
+        let most = if spent.is_overdraft() { self.room(limit, now) } else { self.left(limit, now) };
+        self.take(limit, unused.saturating_sub(lease.units).min(most), now);
+        self.settled.push((id, spent.units(), lease.end));
+        let too_many = self.settled.len().saturating_sub(Settled::MAX_REMEMBERED);
+        self.settled.drain(..too_many);
+    }
+
+    fn end(&mut self, id: LeaseId) -> Option<Reserved> {
+        let found = self.leases.iter().position(|lease| lease.id == id)?;
         Some(self.leases.remove(found))
+    }
+
+    /// Units that can be taken before the debt is as large as it can be.
+    fn room(&self, limit: &Limit, now: u64) -> u64 {
+        let most = limit.capacity().saturating_mul(Limit::MAX_DEBT + 1);
+        self.left_of(
+            match limit.parameters() {
+                Parameters::SlidingWindowCounter(_) => most.min(u64::from(u32::MAX)),
+                _ => most.min(Cost::MAX),
+            },
+            limit,
+            now,
+        )
+    }
+
+    /// Returns units of a reservation: to a bucket, only what has not refilled.
+    fn return_reserved(&mut self, limit: &Limit, lease: &Reserved, units: u64, now: u64) {
+        match limit.parameters() {
+            Parameters::TokenBucket(_) | Parameters::LeakyBucket(_) => {
+                let returned = lease.returns.min(u128::from(units) * window(limit));
+                self.debt = self.debt.saturating_sub(returned);
+            }
+            _ => self.refund(limit, units, Some(lease.at), now),
+        }
     }
 
     fn take(&mut self, limit: &Limit, cost: u64, now: u64) {
         match limit.parameters() {
-            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
-                self.debt += u128::from(cost) * u128::from(bucket.window());
+            Parameters::TokenBucket(_) | Parameters::LeakyBucket(_) => {
+                if cost > 0 {
+                    self.note_refilled();
+                }
+                self.debt += u128::from(cost) * window(limit);
             }
             _ => self.taken.push((now, cost)),
         }
     }
 
-    /// Removes `cost` units: those taken at `at`, or those that the algorithm returns first.
-    fn give_back(&mut self, limit: &Limit, mut cost: u64, at: Option<u64>, now: u64) {
+    /// Before a take: all reservations together return at most the debt. Whatever exceeds it is no
+    /// longer returned, the oldest first.
+    fn note_refilled(&mut self) {
+        let mut rest = self.debt;
+        // From the newest on, each keeps what the newer ones leave.
+        for lease in self.leases.iter_mut().rev() {
+            lease.returns = lease.returns.min(rest);
+            rest -= lease.returns;
+        }
+    }
+
+    /// Returns `cost` units that were taken at `at`, if that is known.
+    fn refund(&mut self, limit: &Limit, mut cost: u64, at: Option<u64>, now: u64) {
         if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
             limit.parameters()
         {
-            let grains = u128::from(cost) * u128::from(bucket.window());
+            let elapsed = at.map_or(0, |at| now.saturating_sub(at));
+            let refilled = u128::from(elapsed) * u128::from(bucket.rate());
+            let grains = (u128::from(cost) * window(limit)).saturating_sub(refilled);
             self.debt = self.debt.saturating_sub(grains);
             return;
         }
-        let (from, current) = (counted_from(limit, now), window_start(limit, now));
-        // In a window it makes no difference which units return. The log removes the oldest, and
-        // the two counters subtract from the newer one first.
+        let from = counted_from(limit, now);
+        // The log removes the newest that are not later than `at`, or else the oldest. In a window
+        // it makes no difference which units return; the two counters subtract from the newer one.
         let logs = matches!(limit.parameters(), Parameters::SlidingWindow(_));
-        let same_window = |unit: u64, at: u64| {
-            if logs { unit == at } else { window_start(limit, unit) == window_start(limit, at) }
+        let newest_first = !logs || at.is_some();
+        let returns = |unit: u64| {
+            let same = |at: u64| {
+                if logs { unit <= at } else { window_start(limit, unit) == window_start(limit, at) }
+            };
+            unit >= from && at.is_none_or(same)
         };
-        let two = matches!(limit.parameters(), Parameters::SlidingWindowCounter(_));
-        let passes: &[fn(u64, u64) -> bool] =
-            if two { &[|unit, current| unit >= current, |_, _| true] } else { &[|_, _| true] };
-        for pass in passes {
-            for (unit, count) in &mut self.taken {
-                let counts = *unit >= from && at.is_none_or(|at| same_window(*unit, at));
-                if counts && pass(*unit, current) {
-                    let back = cost.min(*count);
-                    *count -= back;
-                    cost -= back;
-                }
-            }
+        let mut counts: Vec<_> = self.taken.iter_mut().filter(|(unit, _)| returns(*unit)).collect();
+        if newest_first {
+            counts.reverse();
+        }
+        for (_, count) in counts {
+            let back = cost.min(*count);
+            *count -= back;
+            cost -= back;
         }
     }
 
@@ -190,7 +304,11 @@ impl Naive {
     }
 
     fn left(&self, limit: &Limit, now: u64) -> u64 {
-        let most = u128::from(limit.capacity());
+        self.left_of(limit.capacity(), limit, now)
+    }
+
+    fn left_of(&self, most: u64, limit: &Limit, now: u64) -> u64 {
+        let most = u128::from(most);
         let between = |from: u64, to: u64| -> u128 {
             let counted = self.taken.iter().filter(|(at, _)| (from..to).contains(at));
             counted.map(|(_, count)| u128::from(*count)).sum()
@@ -212,6 +330,11 @@ impl Naive {
         let granted: u64 = self.granted.iter().map(|(units, _)| units).sum();
         (left as u64).saturating_sub(granted)
     }
+}
+
+/// Grains of a unit.
+fn window(limit: &Limit) -> u128 {
+    limit.window().map_or(0, |window| window.as_micros())
 }
 
 /// The earliest time whose units still count at `now`.

@@ -7,7 +7,7 @@ use headgate::{
 use proptest::prelude::*;
 
 use super::{Model, naive::Naive};
-use crate::scenario::{Grants, Scenario};
+use crate::scenario::{Known, Scenario};
 
 const START: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 
@@ -17,13 +17,13 @@ proptest! {
     #[test]
     fn every_answer_about_the_future_comes_true(scenario in Scenario::any()) {
         let names = names();
-        let (mut model, mut grants) = (Model::default(), Grants::default());
+        let (mut model, mut known) = (Model::default(), Known::default());
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
-            let checks = scenario.checks(step, &KeySpace::EMPTY, &names, &grants);
+            let checks = scenario.checks(step, &KeySpace::EMPTY, &names, &known);
             let outcomes = model.apply(step.verb, &checks, &vec![now; checks.len()]);
-            grants.learn(step, &outcomes);
+            known.learn(step, &outcomes);
             for (check, outcome) in checks.iter().zip(outcomes) {
                 let account = &model.accounts[&check.key().to_string()];
                 retry_after_is_the_earliest_time(account, check, &outcome)?;
@@ -36,20 +36,20 @@ proptest! {
     #[test]
     fn answers_are_those_of_the_naive_algorithms(scenario in Scenario::any()) {
         let names = names();
-        let (mut model, mut grants) = (Model::default(), Grants::default());
+        let (mut model, mut known) = (Model::default(), Known::default());
         let mut naive: Vec<Naive> = names.iter().map(|_| Naive::default()).collect();
         let mut now = START;
         for step in &scenario.steps {
             now = now.plus(step.pause);
             let mut outcomes = Vec::new();
-            for check in scenario.checks(step, &KeySpace::EMPTY, &names, &grants) {
+            for check in scenario.checks(step, &KeySpace::EMPTY, &names, &known) {
                 // One by one: other tests cover batches.
                 let check = check.with_mode(CheckMode::Required);
                 let subject: usize = check.key().to_string().parse().unwrap();
                 let expected = naive[subject].apply(step.verb, &check, now);
                 let outcome = model.apply(step.verb, std::slice::from_ref(&check), &[now])[0];
                 outcomes.push(outcome);
-                let granted = outcome.grant.map_or(0, |grant| grant.units);
+                let granted = outcome.grant().map_or(0, |grant| grant.units);
                 prop_assert_eq!(
                     (outcome.allowed, outcome.remaining, granted),
                     expected,
@@ -57,7 +57,7 @@ proptest! {
                     step.verb, check, now
                 );
             }
-            grants.learn(step, &outcomes);
+            known.learn(step, &outcomes);
         }
     }
 

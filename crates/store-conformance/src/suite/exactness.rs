@@ -12,7 +12,7 @@ use proptest::{
 use crate::{
     Fixture, Model,
     fixture::next_scenario,
-    scenario::{Grants, Scenario},
+    scenario::{Known, Scenario},
 };
 
 /// Start time of stores whose clock can be set: 2026-03-08, a day before New York's clocks change.
@@ -48,12 +48,12 @@ async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> Tes
     let space = KeySpace::new(&prefix, "");
     let names: Vec<String> = (0..scenario.subjects.len()).map(|i| i.to_string()).collect();
     let mut model = Model::default();
-    let mut grants = Grants::default();
+    let mut known = Known::default();
     let mut now = START;
     for (i, step) in scenario.steps.iter().enumerate() {
         now = now.plus(step.pause);
         fixture.set_time(now);
-        let checks = scenario.checks(step, &space, &names, &grants);
+        let checks = scenario.checks(step, &space, &names, &known);
         let batch = Batch::new(checks.iter().copied()).map_err(failure)?;
         let answered = fixture.store().apply(step.verb, &batch).await;
         if !checks.iter().all(|check| fixture.claims(check.limit())) {
@@ -67,7 +67,7 @@ async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> Tes
         if settable && times.iter().any(|at| *at != now) {
             return Err(TestCaseError::fail(format!("step {i}: at {times:?}, not {now}")));
         }
-        grants.learn(step, &answered);
+        known.learn(step, &answered);
         let expected = model.apply(step.verb, &checks, &times);
         if expected[..] != answered[..] {
             let message = format!("step {i} {step:?}:\n model {expected:?}\n store {answered:?}");

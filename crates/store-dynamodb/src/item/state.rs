@@ -8,12 +8,14 @@
 //! | sliding window | `log`: 8 bytes of time and 4 of units for each entry, big-endian, oldest first |
 //!
 //! Every state also has `at`, the time of the last change, and `leases` while reservations are
-//! pending: id, cost, start and end of each, 8 bytes each. `grants` has the units and the end of each
-//! grant, 8 bytes each. Times are microseconds since 1970.
+//! pending: id, units, start and end of each, 8 bytes each; `used` has the used units (8 bytes) and
+//! the refilled grains (16 bytes) of each, if any is not 0. `settled` has the id, the cost, the
+//! returned and the owed units and the end of each settled reservation, 8 bytes each. `grants` has
+//! the units and the end of each grant, 8 bytes each. Times are microseconds since 1970.
 
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use headgate::{
-    Account, Cost, Grant, Lease, LeaseId, State, Timestamp,
+    Account, Cost, Grant, Lease, LeaseId, Settled, State, Timestamp,
     algorithm::{bucket, fixed_window, sliding_window, sliding_window_counter},
 };
 
@@ -22,10 +24,14 @@ use super::{Attributes, MAX_SECONDS, number, read_number};
 const AT: &str = "at";
 const LOG: &str = "log";
 const LEASES: &str = "leases";
+const USED: &str = "used";
+const SETTLED: &str = "settled";
 const GRANTS: &str = "grants";
 
 const ENTRY_BYTES: usize = 12;
 const LEASE_BYTES: usize = 32;
+const USED_BYTES: usize = 24;
+const SETTLED_BYTES: usize = 40;
 const GRANT_BYTES: usize = 16;
 
 pub(super) fn encode(account: &Account, at: Timestamp) -> Attributes {
@@ -59,14 +65,27 @@ pub(super) fn encode(account: &Account, at: Timestamp) -> Attributes {
     }
     if !account.leases.is_empty() {
         let lease = |lease: &Lease| {
-            let Lease { id, cost, taken_at, expires_at } = lease;
-            [id.get(), cost.get(), taken_at.as_micros(), expires_at.as_micros()]
+            let Lease { id, units, taken_at, expires_at, .. } = lease;
+            [id.get(), *units, taken_at.as_micros(), expires_at.as_micros()]
         };
-        put(LEASES, binary(account.leases.iter().flat_map(lease).flat_map(u64::to_be_bytes)));
+        put(LEASES, words(account.leases.iter().flat_map(lease)));
+    }
+    if account.leases.iter().any(|lease| lease.used > 0 || lease.refilled > 0) {
+        let used = |lease: &Lease| {
+            [lease.used, (lease.refilled >> u64::BITS) as u64, lease.refilled as u64]
+        };
+        put(USED, words(account.leases.iter().flat_map(used)));
+    }
+    if !account.settled.is_empty() {
+        let settled = |settled: &Settled| {
+            let Settled { id, spent, returned, owed, until } = settled;
+            [id.get(), *spent, *returned, *owed, until.as_micros()]
+        };
+        put(SETTLED, words(account.settled.iter().flat_map(settled)));
     }
     if !account.grants.is_empty() {
         let grant = |grant: &Grant| [grant.units, grant.until.as_micros()];
-        put(GRANTS, binary(account.grants.iter().flat_map(grant).flat_map(u64::to_be_bytes)));
+        put(GRANTS, words(account.grants.iter().flat_map(grant)));
     }
     attributes
 }
@@ -89,8 +108,9 @@ pub(super) fn decode(attributes: &Attributes) -> Option<(Account, Timestamp)> {
     } else {
         State::Log(read_log(attributes, at)?)
     };
-    let (leases, grants) = (read_leases(attributes)?, read_grants(attributes)?);
-    Some((Account { state, leases, grants }, at))
+    let (leases, settled) = (read_leases(attributes)?, read_settled(attributes)?);
+    let grants = read_grants(attributes)?;
+    Some((Account { state, leases, settled, grants }, at))
 }
 
 fn read_bucket(attributes: &Attributes) -> Option<bucket::State> {
@@ -117,39 +137,65 @@ fn read_log(attributes: &Attributes, at: Timestamp) -> Option<sliding_window::St
 }
 
 fn read_leases(attributes: &Attributes) -> Option<Vec<Lease>> {
-    if !attributes.contains_key(LEASES) {
-        return Some(Vec::new());
-    }
-    let (leases, rest) = read_binary(attributes, LEASES)?.as_chunks::<LEASE_BYTES>();
-    let lease = |bytes: &[u8; LEASE_BYTES]| {
-        let (words, _) = bytes.as_chunks::<8>();
-        let [id, cost, taken_at, expires_at] = *words else { return None };
-        let [taken_at, expires_at] = [taken_at, expires_at].map(u64::from_be_bytes);
+    let leases = read_words::<LEASE_BYTES, 4>(attributes, LEASES)?;
+    let used = if attributes.contains_key(USED) {
+        read_words::<USED_BYTES, 3>(attributes, USED)?
+    } else {
+        vec![[0; 3]; leases.len()]
+    };
+    let is_valid = leases.len() <= Lease::MAX_PENDING && used.len() == leases.len();
+    let lease = |([id, units, taken_at, expires_at], [used, high, low]): (&[u64; 4], &[u64; 3])| {
         Some(Lease {
-            id: LeaseId::from(u64::from_be_bytes(id)),
-            cost: Cost::new(u64::from_be_bytes(cost)).ok()?,
-            taken_at: time(taken_at)?,
-            expires_at: time(expires_at)?,
+            id: LeaseId::from(*id),
+            units: read_units(*units)?,
+            used: read_units(*used)?,
+            taken_at: time(*taken_at)?,
+            expires_at: time(*expires_at)?,
+            refilled: u128::from(*high) << u64::BITS | u128::from(*low),
         })
     };
-    let is_valid = rest.is_empty() && leases.len() <= Lease::MAX_PENDING;
-    some_if(is_valid, leases.iter().map(lease).collect::<Option<_>>()?)
+    some_if(is_valid, leases.iter().zip(&used).map(lease).collect::<Option<_>>()?)
+}
+
+fn read_settled(attributes: &Attributes) -> Option<Vec<Settled>> {
+    let settled = read_words::<SETTLED_BYTES, 5>(attributes, SETTLED)?;
+    let one = |[id, spent, returned, owed, until]: &[u64; 5]| {
+        let (spent, returned) = (read_units(*spent)?, read_units(*returned)?);
+        let owed = some_if(*owed <= spent, *owed)?;
+        Some(Settled { id: LeaseId::from(*id), spent, returned, owed, until: time(*until)? })
+    };
+    let is_valid = settled.len() <= Settled::MAX_REMEMBERED;
+    some_if(is_valid, settled.iter().map(one).collect::<Option<_>>()?)
+}
+
+/// Records of `N` words, that is `BYTES` bytes; none if there is no such attribute.
+fn read_words<const BYTES: usize, const N: usize>(
+    attributes: &Attributes,
+    name: &str,
+) -> Option<Vec<[u64; N]>> {
+    if !attributes.contains_key(name) {
+        return Some(Vec::new());
+    }
+    let (records, rest) = read_binary(attributes, name)?.as_chunks::<BYTES>();
+    let record = |bytes: &[u8; BYTES]| {
+        let (words, _) = bytes.as_chunks::<8>();
+        <[[u8; 8]; N]>::try_from(words).ok().map(|words| words.map(u64::from_be_bytes))
+    };
+    rest.is_empty().then(|| records.iter().map(record).collect::<Option<_>>())?
+}
+
+const fn read_units(units: u64) -> Option<u64> {
+    if units <= Cost::MAX { Some(units) } else { None }
 }
 
 fn read_grants(attributes: &Attributes) -> Option<Vec<Grant>> {
-    if !attributes.contains_key(GRANTS) {
-        return Some(Vec::new());
-    }
-    let (grants, rest) = read_binary(attributes, GRANTS)?.as_chunks::<GRANT_BYTES>();
-    let grant = |bytes: &[u8; GRANT_BYTES]| {
-        let (words, _) = bytes.as_chunks::<8>();
-        let [units, until] = *words else { return None };
-        let [units, until] = [units, until].map(u64::from_be_bytes);
-        Some(Grant { units: Cost::new(units).ok()?.get(), until: time(until)? })
+    let grants = read_words::<GRANT_BYTES, 2>(attributes, GRANTS)?;
+    let grant = |[units, until]: &[u64; 2]| {
+        Some(Grant { units: Cost::new(*units).ok()?.get(), until: time(*until)? })
     };
     let grants: Vec<Grant> = grants.iter().map(grant).collect::<Option<_>>()?;
     let is_sorted = grants.is_sorted_by(|a, b| a.until < b.until);
-    some_if(rest.is_empty() && is_sorted && grants.len() <= Grant::MAX_ENDS, grants)
+    some_if(is_sorted && grants.len() <= Grant::MAX_ENDS, grants)
 }
 
 fn read_time(attributes: &Attributes, name: &str) -> Option<Timestamp> {
@@ -166,6 +212,10 @@ fn read_small(attributes: &Attributes, name: &str) -> Option<u32> {
 
 fn read_binary<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a [u8]> {
     Some(attributes.get(name)?.as_b().ok()?.as_ref())
+}
+
+fn words(words: impl Iterator<Item = u64>) -> AttributeValue {
+    binary(words.flat_map(u64::to_be_bytes))
 }
 
 fn binary(bytes: impl Iterator<Item = u8>) -> AttributeValue {

@@ -1,10 +1,13 @@
 use std::time::Duration;
 
-use headgate::{Algorithm, Cost, Key, LeaseId, Limit, Verb, algorithm::Period};
+use headgate::{Algorithm, Cost, Key, LeaseId, Limit, Spent, Verb, algorithm::Period};
 
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_micros(1_772_928_000_500_000);
+
+/// Microseconds between the first and the last change of an item.
+const MEANWHILE: u64 = 700_000;
 
 /// The item of an account that took three of ten and reserved two.
 fn item(algorithm: Algorithm) -> (Limit, Item) {
@@ -15,11 +18,21 @@ fn item(algorithm: Algorithm) -> (Limit, Item) {
     let limit = limit.unwrap();
     let mut account = Account::default();
     let reserve = Verb::Reserve { id: LeaseId::from(u64::MAX), lease: Duration::from_secs(3) };
+    let check =
+        |cost| Check::new(Key::new("k").unwrap(), &limit, Cost::new(cost).unwrap()).unwrap();
     for (verb, cost) in [(Verb::Acquire, 1), (Verb::Acquire, 2), (reserve, 2)] {
-        account.perform(&limit, verb, Cost::new(cost).unwrap(), NOW);
+        account.perform(&check(cost), verb, NOW);
     }
-    let check = Check::new(Key::new("k").unwrap(), &limit, Cost::ONE).unwrap();
-    let item = Item::new(&check, account, NOW).unwrap();
+    // Another one is settled, and the first is used; a bucket refills meanwhile.
+    let id = LeaseId::from(1);
+    let lease = Duration::from_secs(4);
+    account.perform(&check(1), Verb::Reserve { id, lease }, NOW);
+    account.perform(&check(1).spent(Spent::with_overdraft(3)), Verb::Commit(id), NOW);
+    let used = Spent::with_overdraft(1);
+    let now = NOW.plus(MEANWHILE);
+    account.perform(&check(1).spent(used), Verb::Use { id: LeaseId::from(u64::MAX), lease }, now);
+    account.perform(&check(1), Verb::Acquire, now);
+    let item = Item::new(&check(1), account, now).unwrap();
     (limit, item)
 }
 
@@ -34,7 +47,7 @@ fn items_round_trip() {
         let (limit, item) = item(algorithm);
         let seen = ReadState::read(&item.attributes("k", 7), &limit, NOW).unwrap();
         assert_eq!(seen.account, item.account, "{algorithm}");
-        assert_eq!(seen.at, NOW);
+        assert_eq!(seen.at, NOW.plus(700_000));
         let expires_at = item.expires_at;
         assert_eq!(seen.expected, Expected::Unchanged { version: Some(7), expires_at });
     }
@@ -72,7 +85,7 @@ fn invalid_items_are_rejected() {
 #[test]
 fn a_log_out_of_order_or_ahead_of_its_time_is_rejected() {
     let (limit, item) = item(Algorithm::SlidingWindow);
-    let at = NOW.as_micros();
+    let at = NOW.plus(MEANWHILE).as_micros();
     for times in [[at, at - 1], [at, at + 1]] {
         let entries = times.iter().flat_map(|at| [&at.to_be_bytes()[..], &[0, 0, 0, 1]].concat());
         let mut item = item.attributes("k", 7);

@@ -82,6 +82,14 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
+fn streams_stop_at_the_limit() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::streams_stop_at_the_limit(&*fixture));
+}
+
+#[test]
 fn two_clients_never_exceed_the_limit() {
     let server = require!(DynamoDb::shared());
     let runtime = runtime();

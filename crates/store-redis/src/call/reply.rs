@@ -1,7 +1,8 @@
 //! Decoding of the reply of a script.
 
 use headgate::{
-    Account, Check, Cost, Grant, Lease, LeaseId, Limit, Outcome, Outcomes, State, Timestamp, Verb,
+    Account, Check, Grant, Lease, LeaseId, Limit, Outcome, Outcomes, Settled, State, Timestamp,
+    Verb,
     algorithm::{
         Bucket, SlidingWindow, bucket, fixed_window,
         sliding_window::{self, Entry},
@@ -22,11 +23,26 @@ pub(crate) struct MalformedReply;
 struct KeyReply<'v> {
     allowed: bool,
     now: Timestamp,
-    leases: Vec<Lease>,
-    grants: Vec<Grant>,
+    pending: Pending,
     /// Units granted by this call.
     grant: Option<Grant>,
     numbers: &'v [Value],
+}
+
+/// What undoing an acquisition needs to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acquired {
+    pub(crate) at: Timestamp,
+    /// The bucket afterwards. If it has not changed since, all units return.
+    pub(crate) bucket: Option<bucket::State>,
+}
+
+/// Reservations and grants of a key.
+#[derive(Default)]
+struct Pending {
+    leases: Vec<Lease>,
+    settled: Vec<Settled>,
+    grants: Vec<Grant>,
 }
 
 /// Decodes the reply to `verb` and `checks`.
@@ -44,10 +60,45 @@ pub(crate) fn outcomes(
         .iter()
         .zip(parts)
         .map(|(check, part)| {
-            let part = KeyReply::read(verb, part)?;
+            let part = KeyReply::read(verb, check, part)?;
             Ok(outcome(verb, check, &part)?.with_grant(part.grant))
         })
         .collect()
+}
+
+/// What `checks` acquired, by the same reply as `outcomes`.
+pub(crate) fn acquired(
+    checks: &[Check<'_>],
+    outcomes: &Outcomes,
+    reply: &Value,
+) -> Result<Vec<Acquired>, MalformedReply> {
+    let bucket = |(i, check): (usize, &Check<'_>)| {
+        let (Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)) =
+            check.limit().parameters()
+        else {
+            return Ok(None);
+        };
+        let state = match reply {
+            Value::BulkString(packed) => {
+                let (numbers, _) = packed.as_chunks::<8>();
+                let number = |i: usize| numbers.get(i).copied().map(whole).ok_or(MalformedReply);
+                let since = number(1 + checks.len() + i)?.unsigned_abs();
+                let since = Timestamp::from_micros(since);
+                bucket_state(bucket, number(1 + i)?, 0, bucket.rate(), since)?
+            }
+            Value::Array(parts) => {
+                let part = parts.get(i).ok_or(MalformedReply)?;
+                KeyReply::read(Verb::Acquire, check, part)?.bucket(bucket)?
+            }
+            _ => return Err(MalformedReply),
+        };
+        Ok(if let State::Bucket(state) = state { Some(state) } else { None })
+    };
+    let buckets = checks.iter().enumerate().map(bucket);
+    let acquired = buckets
+        .zip(outcomes)
+        .map(|(bucket, outcome)| Ok(Acquired { at: outcome.at, bucket: bucket? }));
+    acquired.collect()
 }
 
 /// Decodes the reply of `fast_path.lua`: the time, then the first number of each check, the second
@@ -118,17 +169,18 @@ fn outcome(verb: Verb, check: &Check<'_>, part: &KeyReply<'_>) -> Result<Outcome
         Parameters::FixedWindow(_) | Parameters::Calendar(_) => part.window()?,
         Parameters::SlidingWindowCounter(_) => part.counter()?,
         Parameters::SlidingWindow(log) if part.is_log_summary() => {
-            return part.log_summary(limit, *log);
+            let outcome = part.log_summary(limit, *log)?;
+            let account = part.account(part.log_total()?);
+            let standing = verb.reservation().map(|id| account.standing(limit, id, part.now));
+            return Ok(outcome.with_reservation(standing));
         }
         Parameters::SlidingWindow(_) => part.log()?,
     };
-    let (leases, grants) = (part.leases.clone(), part.grants.clone());
-    let account = Account { state, leases, grants };
-    Ok(account.outcome(limit, verb, cost, part.now, part.allowed))
+    Ok(part.account(state).outcome(limit, verb, cost, part.now, part.allowed))
 }
 
 impl<'v> KeyReply<'v> {
-    fn read(verb: Verb, value: &'v Value) -> Result<Self, MalformedReply> {
+    fn read(verb: Verb, check: &Check<'_>, value: &'v Value) -> Result<Self, MalformedReply> {
         let Value::Array(values) = value else {
             return Err(MalformedReply);
         };
@@ -145,14 +197,20 @@ impl<'v> KeyReply<'v> {
             _ => (None, numbers),
         };
         let grant = grant.filter(|grant| grant.units > 0);
-        let (leases, grants) = read_pending(pending)?;
+        let pending = Pending::read(pending, check.limit()).ok_or(MalformedReply)?;
         let now = Timestamp::from_micros(number(now)?);
-        Ok(Self { allowed: *allowed == 1, now, leases, grants, grant, numbers })
+        Ok(Self { allowed: *allowed == 1, now, pending, grant, numbers })
+    }
+
+    fn account(&self, state: State) -> Account {
+        let Pending { leases, settled, grants } = &self.pending;
+        let (leases, settled, grants) = (leases.clone(), settled.clone(), grants.clone());
+        Account { state, leases, settled, grants }
     }
 
     /// Returns `true` if the reply has no entries of the log, which may be long.
     fn is_log_summary(&self) -> bool {
-        self.leases.is_empty() && (self.allowed || self.grants.is_empty())
+        self.pending.leases.is_empty() && (self.allowed || self.pending.grants.is_empty())
     }
 
     fn number(&self, i: usize) -> Result<u64, MalformedReply> {
@@ -196,16 +254,22 @@ impl<'v> KeyReply<'v> {
         Ok(State::Log(log))
     }
 
+    /// A log with the total only.
+    fn log_total(&self) -> Result<State, MalformedReply> {
+        let entry = Entry { at: self.now.as_micros(), count: self.small(0)? };
+        Ok(State::Log([entry].into_iter().collect()))
+    }
+
     /// The first three numbers are enough.
     fn log_summary(&self, limit: &Limit, log: SlidingWindow) -> Result<Outcome, MalformedReply> {
         let leaves = |at: u64| match at {
             0 => Duration::ZERO,
             at => Duration::from_micros((at + log.window()).saturating_sub(self.now.as_micros())),
         };
-        let granted: u64 = self.grants.iter().map(|grant| grant.units).sum();
+        let granted: u64 = self.pending.grants.iter().map(|grant| grant.units).sum();
         let remaining = limit.capacity().saturating_sub(self.number(0)? + granted);
         // Granted units are recorded in the last microsecond of their grant.
-        let last_grant = self.grants.last().map(|grant| grant.until.as_micros() - 1);
+        let last_grant = self.pending.grants.last().map(|grant| grant.until.as_micros() - 1);
         let reset_after = leaves(last_grant.unwrap_or(self.number(1)?));
         if self.allowed {
             return Ok(Outcome::admission(limit.capacity(), remaining, reset_after, self.now));
@@ -241,17 +305,21 @@ fn bucket_state(
     Ok(State::Bucket(bucket::State::owing(debt, rate, since)))
 }
 
-/// Parses `id:cost:taken:expires` of leases and `+units:until` of grants, separated by semicolons.
-fn read_pending(text: &[u8]) -> Result<(Vec<Lease>, Vec<Grant>), MalformedReply> {
-    let (mut leases, mut grants) = (Vec::new(), Vec::new());
-    let text = str::from_utf8(text).map_err(|_| MalformedReply)?;
-    for item in text.split_terminator(';') {
-        match item.strip_prefix('+') {
-            Some(grant) => grants.push(read_grant(grant).ok_or(MalformedReply)?),
-            None => leases.push(read_lease(item).ok_or(MalformedReply)?),
+impl Pending {
+    /// Parses what `prelude.lua` writes, of a key with this `limit`.
+    fn read(text: &[u8], limit: &Limit) -> Option<Self> {
+        let mut pending = Self::default();
+        for item in str::from_utf8(text).ok()?.split_terminator(';') {
+            if let Some(grant) = item.strip_prefix('+') {
+                pending.grants.push(read_grant(grant)?);
+            } else if let Some(settled) = item.strip_prefix('!') {
+                pending.settled.push(read_settled(settled)?);
+            } else {
+                pending.leases.push(read_lease(item, limit)?);
+            }
         }
+        Some(pending)
     }
-    Ok((leases, grants))
 }
 
 fn read_grant(text: &str) -> Option<Grant> {
@@ -259,21 +327,43 @@ fn read_grant(text: &str) -> Option<Grant> {
     Some(Grant { units: units.parse().ok()?, until: Timestamp::from_micros(until.parse().ok()?) })
 }
 
-fn read_lease(text: &str) -> Option<Lease> {
-    let mut words = text.split(':');
-    let id = u64::from_str_radix(words.next()?, 16).ok()?;
-    let mut number = || words.next()?.parse::<u64>().ok();
+/// `id/spent/returned/owed/until`
+fn read_settled(text: &str) -> Option<Settled> {
+    let mut fields = text.split('/');
+    let id = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let mut number = || fields.next()?.parse().ok();
+    Some(Settled {
+        id: LeaseId::from(id),
+        spent: number()?,
+        returned: number()?,
+        owed: number()?,
+        until: Timestamp::from_micros(number()?),
+    })
+}
+
+/// `id:units:taken:expires`, then `:used:refilled:part` unless these are 0
+fn read_lease(text: &str, limit: &Limit) -> Option<Lease> {
+    let mut fields = text.split(':');
+    let id = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let mut number = || fields.next().map(|field| field.parse::<u64>().ok());
+    let (units, taken_at, expires_at) = (number()??, number()??, number()??);
+    let used = number().unwrap_or(Some(0))?;
+    let (refilled, part) = (number().unwrap_or(Some(0))?, number().unwrap_or(Some(0))?);
+    // A token of a bucket has as many grains as the window has microseconds.
+    let grains = limit.window().map_or(0, |window| window.as_micros());
     Some(Lease {
         id: LeaseId::from(id),
-        cost: Cost::new(number()?).ok()?,
-        taken_at: Timestamp::from_micros(number()?),
-        expires_at: Timestamp::from_micros(number()?),
+        units,
+        used,
+        taken_at: Timestamp::from_micros(taken_at),
+        expires_at: Timestamp::from_micros(expires_at),
+        refilled: u128::from(refilled) * grains + u128::from(part),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use headgate::Key;
+    use headgate::{Cost, Key};
 
     use super::*;
 

@@ -35,7 +35,7 @@ function calendar.load(key, args, clock)
 end
 
 calendar.fits, calendar.left, calendar.give = fixed_window.fits, fixed_window.left, fixed_window.give
-calendar.take, calendar.record = fixed_window.take, fixed_window.record
+calendar.room, calendar.take, calendar.record = fixed_window.room, fixed_window.take, fixed_window.record
 
 function calendar.save(s)
   redis.call('HSET', s.key, 'count', s.count, 'start', s.start, 'finish', s.finish)

@@ -27,6 +27,10 @@ function fixed_window.left(s)
   return math.max(0, s.limit - s.count)
 end
 
+function fixed_window.room(s)
+  return math.max(0, math.min((1 + MAX_DEBT) * s.limit, MAX_UNITS) - s.count)
+end
+
 function fixed_window.take(s, cost)
   s.count = s.count + cost
 end

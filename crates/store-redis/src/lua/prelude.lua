@@ -5,13 +5,21 @@
 --   advance(s, to)          moves the state on to this time; nil if load has moved it on to s.now
 --   fits(s, cost)           whether cost can be taken
 --   left(s)                 the largest cost that can be taken
---   take(s, cost)           takes cost
---   record(s, cost, at)     takes cost as of `at`, an earlier time, whether it fits or not
+--   room(s)                 the same with an overdraft
+--   take(s, cost)           takes cost, whether it fits or not
+--   record(s, cost, at)     takes cost as of `at`, an earlier time
 --   give(s, cost, taken)    returns cost; `taken` is the time when it was taken, or nil
+--   note_refilled(s)        buckets only: notes what has refilled of the leases, before a take
+--   give_lease(s, l, cost)  buckets only: returns cost of a lease, less what has refilled
+--   is_unchanged(s, at, f)  buckets only: whether nothing was taken since an acquisition after
+--                           which the bucket was to be full at that time; before advance
 --   save(s)                 writes state and leases, with a TTL
 --   reply(s, cost, fits)    numbers from which the engine computes its outcome
 
 local meters = {}
+
+-- The largest debt, as a multiple of the limit, and the largest number of units.
+local MAX_DEBT, MAX_UNITS = 15, 9007199254740992
 
 -- floor(a * b / m) and a * b mod m, also if a * b exceeds 2^53.
 -- Needs a < 2^48, m < 2^48 and a quotient below 2^53.
@@ -35,13 +43,26 @@ local function muldiv(a, b, m)
   return q, r
 end
 
--- Reads pending leases and grants into s.leases and s.grants. As text, separated by semicolons:
--- id:cost:taken:expires of a lease, +units:ends of a grant, in the order of their ends.
+-- Reads leases, settled leases and grants into s.leases, s.done and s.grants. As text, separated by
+-- semicolons:
+--   id:units:taken:expires           a lease; then :used:lost:part, unless these are 0: the tokens
+--                                    of a bucket that have refilled, and a fraction in 1/window
+--   +units:ends                      a grant, in the order of their ends
+--   !id/spent/returned/owed/until    a settled lease
 local function read_pending(s, text)
-  s.leases, s.grants, s.granted = {}, {}, 0
+  s.leases, s.grants, s.granted, s.done = {}, {}, 0, {}
   if not text then return end
-  for id, cost, taken, expires in string.gmatch(text, '(%x+):(%d+):(%d+):(%d+)') do
-    s.leases[#s.leases + 1] = { id = id, cost = tonumber(cost), taken = tonumber(taken), expires = tonumber(expires) }
+  for id, units, taken, expires, more in string.gmatch(text, '(%x+):(%d+):(%d+):(%d+)([:%d]*)') do
+    local used, lost, part = string.match(more, '^:(%d+):(%d+):(%d+)$')
+    s.leases[#s.leases + 1] = {
+      id = id, units = tonumber(units), taken = tonumber(taken), expires = tonumber(expires),
+      used = tonumber(used or 0), lost = tonumber(lost or 0), part = tonumber(part or 0),
+    }
+  end
+  for id, spent, returned, owed, ends in string.gmatch(text, '!(%x+)/(%d+)/(%d+)/(%d+)/(%d+)') do
+    s.done[#s.done + 1] = {
+      id = id, spent = tonumber(spent), returned = tonumber(returned), owed = tonumber(owed), ends = tonumber(ends),
+    }
   end
   for count, ends in string.gmatch(text, '%+(%d+):(%d+)') do
     s.grants[#s.grants + 1] = { units = tonumber(count), ends = tonumber(ends) }
@@ -50,28 +71,37 @@ local function read_pending(s, text)
 end
 
 local function has_pending(s)
-  return #s.leases > 0 or #s.grants > 0
+  return #s.leases > 0 or #s.grants > 0 or #s.done > 0
 end
 
 local function write_pending(s)
   local texts = {}
   for i, l in ipairs(s.leases) do
-    texts[i] = string.format('%s:%.0f:%.0f:%.0f', l.id, l.cost, l.taken, l.expires)
+    texts[i] = string.format('%s:%.0f:%.0f:%.0f', l.id, l.units, l.taken, l.expires)
+    if l.used > 0 or l.lost > 0 or l.part > 0 then
+      texts[i] = string.format('%s:%.0f:%.0f:%.0f', texts[i], l.used, l.lost, l.part)
+    end
   end
   for _, g in ipairs(s.grants) do
     texts[#texts + 1] = string.format('+%.0f:%.0f', g.units, g.ends)
+  end
+  for _, d in ipairs(s.done) do
+    texts[#texts + 1] = string.format('!%s/%.0f/%.0f/%.0f/%.0f', d.id, d.spent, d.returned, d.owed, d.ends)
   end
   return table.concat(texts, ';')
 end
 
 -- Sets the TTL of the key to `micros` after s.now or, if there are grants, after the last of them
--- ends; or to the end of its last lease; plus one second. Redis counts from its clock, which may
+-- ends; or to the end of its last lease, also of a settled one; plus one second. Redis counts from its clock, which may
 -- have been set back behind s.now.
 local function expire(s, micros)
   local last = s.grants[#s.grants]
   if last then micros = micros + last.ends - s.now end
   for _, l in ipairs(s.leases) do
     micros = math.max(micros, l.expires - s.now)
+  end
+  for _, d in ipairs(s.done) do
+    micros = math.max(micros, d.ends - s.now)
   end
   micros = micros + s.now - s.clock
   -- The cap matters only after a limit was lowered drastically: its debt may take years.

@@ -17,7 +17,7 @@ local function units(member)
 end
 
 function sliding_window.load(key, args, clock)
-  local s = { key = key, now = clock, leases = {}, grants = {}, granted = 0, total = 0, limit = args.limit, window = args.window }
+  local s = { key = key, now = clock, leases = {}, grants = {}, granted = 0, done = {}, total = 0, limit = args.limit, window = args.window }
   local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   if not newest[1] then return s end
 
@@ -50,6 +50,10 @@ function sliding_window.left(s)
   return math.max(0, s.limit - s.total)
 end
 
+function sliding_window.room(s)
+  return math.max(0, (1 + MAX_DEBT) * s.limit - s.total)
+end
+
 -- No member is later than `at`.
 local function add(s, cost, at)
   local n = 0
@@ -70,10 +74,10 @@ function sliding_window.record(s, cost, at)
   if at > s.now - s.window then add(s, cost, at) end
 end
 
--- Removes `cost` units from the members in the range, oldest first.
-local function remove(s, cost, from, to)
+-- Removes `cost` units from the members that the command finds in a range, in its order.
+local function remove(s, cost, command, from, to)
   while cost > 0 do
-    local found = redis.call('ZRANGEBYSCORE', s.key, from, to, 'WITHSCORES', 'LIMIT', 0, 64)
+    local found = redis.call(command, s.key, from, to, 'WITHSCORES', 'LIMIT', 0, 64)
     if not found[1] then return end
     for i = 1, #found, 2 do
       if cost == 0 then return end
@@ -91,11 +95,12 @@ end
 
 function sliding_window.give(s, cost, taken)
   s.must_save = true
+  local since = '(' .. string.format('%.0f', s.now - s.window)
   if taken then
-    local at = string.format('%.0f', taken)
-    if taken > s.now - s.window then remove(s, cost, at, at) end
-  elseif s.cutoff then
-    remove(s, cost, '(' .. s.cutoff, '+inf')
+    -- The newest that are not later.
+    remove(s, cost, 'ZREVRANGEBYSCORE', string.format('%.0f', taken), since)
+  else
+    remove(s, cost, 'ZRANGEBYSCORE', since, '+inf')
   end
   local newest = redis.call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')
   s.newest_member, s.newest_at = newest[1], tonumber(newest[2] or 0)

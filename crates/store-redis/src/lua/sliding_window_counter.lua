@@ -34,10 +34,20 @@ function sliding_window_counter.fits(s, cost)
   return counted < room or (counted == room and rest == 0)
 end
 
-function sliding_window_counter.left(s)
+-- What is left of a limit.
+local function left_of(s, limit)
   local counted, rest = muldiv(s.finish - s.now, s.previous, s.window)
   if rest > 0 then counted = counted + 1 end
-  return math.max(0, s.limit - s.current - counted)
+  return math.max(0, limit - s.current - counted)
+end
+
+function sliding_window_counter.left(s)
+  return left_of(s, s.limit)
+end
+
+-- The counters of the engine have 32 bits.
+function sliding_window_counter.room(s)
+  return left_of(s, math.min((1 + MAX_DEBT) * s.limit, 4294967295))
 end
 
 function sliding_window_counter.take(s, cost)

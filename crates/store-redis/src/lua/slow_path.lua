@@ -1,10 +1,13 @@
 -- Slow path: applies one verb to several keys, all or nothing.
 -- KEYS     the keys
--- ARGV[1]  verb: peek, acquire, lease, give_back, reserve, commit, cancel, refund, reset; or undo,
---          which returns the units that an acquire took from each key
--- ARGV[2]  lease id; or a number for each key, comma-separated: for lease, the units to grant and,
---          after a colon, the longest time in microseconds; for give_back, the ends of the grants;
---          for undo, the times of the acquisitions
+-- ARGV[1]  verb: peek, acquire, lease, give_back, reserve, use, commit, cancel, refund, reset; or
+--          undo, which returns the units that an acquire took from each key
+-- ARGV[2]  lease id, for use and commit followed by a comma and the spent units for each key, with
+--          '!' for an overdraft, or '-'; or a number for each key, comma-separated: for lease, the
+--          units to grant and, after a colon, the longest time in microseconds; for give_back, the
+--          ends of the grants; for refund, the times at which units were taken, or '-'; for undo,
+--          the times of the acquisitions and, after colons, the microsecond and the fraction at
+--          which the bucket was full afterwards
 -- ARGV[3]  length of the lease in microseconds; then, unless all checks have the mode s, ';' and a
 --          letter for each key (a, o and g never deny the others):
 --          s  takes with the others or not at all
@@ -21,7 +24,7 @@
 -- grants, for lease the units granted and the end of the grant, and the numbers of the algorithm.
 -- Returns only the time if it is in none of the listed calendar periods.
 
-local MAX_PENDING, MAX_ENDS = 128, 4
+local MAX_PENDING, MAX_ENDS, MAX_SETTLED = 128, 4, 16
 local verb, id = ARGV[1], ARGV[2]
 local lease, stakes = string.match(ARGV[3], '^(%d*);?(%a*)$')
 local time = redis.call('TIME')
@@ -33,6 +36,14 @@ local function find_lease(s)
   end
 end
 
+-- Whether the lease was settled for the same units.
+local function is_settled(s)
+  for i = #s.done, 1, -1 do
+    if s.done[i].id == id then return s.done[i].spent == s.spent end
+  end
+  return false
+end
+
 -- Position of the grants with this end.
 local function find_grant(s, ends)
   for i, g in ipairs(s.grants) do
@@ -40,14 +51,39 @@ local function find_grant(s, ends)
   end
 end
 
+-- Returns `count` units of a lease, as far as they still count.
+local function give_lease(meter, s, l, count)
+  if count == 0 then return end
+  if meter.give_lease then
+    meter.give_lease(s, l, count)
+  else
+    meter.give(s, count, l.taken)
+  end
+end
+
+-- Takes `count` units now.
+local function take(meter, s, count)
+  if count == 0 then return end
+  if meter.note_refilled then meter.note_refilled(s) end
+  meter.take(s, count)
+end
+
+-- Units that can be taken now.
+local function available(s, left)
+  return math.max(0, left - s.granted)
+end
+
 -- Returns the units of leases that have expired at this time.
 local function expire_leases(meter, s, at)
-  for i = #s.leases, 1, -1 do
+  local i = 1
+  while s.leases[i] do
     local l = s.leases[i]
     if l.expires <= at then
       table.remove(s.leases, i)
-      meter.give(s, l.cost, l.taken)
+      give_lease(meter, s, l, l.units)
       s.settled = true
+    else
+      i = i + 1
     end
   end
 end
@@ -60,18 +96,26 @@ local function settle(meter, s)
     local last = g.ends - 1
     if meter.advance then meter.advance(s, last) end
     expire_leases(meter, s, last)
+    if meter.note_refilled then meter.note_refilled(s) end
     meter.record(s, g.units, last)
     s.granted = s.granted - g.units
     s.settled = true
   end
   if meter.advance then meter.advance(s, s.now) end
   expire_leases(meter, s, s.now)
+  for i = #s.done, 1, -1 do
+    if s.done[i].ends <= s.now then
+      table.remove(s.done, i)
+      s.settled = true
+    end
+  end
 end
 
 local function permits(meter, s, cost)
   if verb == 'acquire' or verb == 'peek' or verb == 'lease' then return meter.fits(s, cost + s.granted) end
   if verb == 'reserve' then return #s.leases < MAX_PENDING and meter.fits(s, cost + s.granted) end
-  if verb == 'commit' or verb == 'cancel' then return find_lease(s) ~= nil end
+  if verb == 'use' or verb == 'cancel' then return find_lease(s) ~= nil end
+  if verb == 'commit' then return find_lease(s) ~= nil or is_settled(s) end
   if verb == 'give_back' then
     local i = find_grant(s, s.term)
     return i and s.grants[i].units >= cost or false
@@ -107,11 +151,45 @@ local function takes(s, all)
   return s.stake == 'o' and s.permitted
 end
 
+-- Charges units to a lease, and makes it hold as many again if they are available.
+local function charge(meter, s, count)
+  local i = find_lease(s)
+  local l = s.leases[i]
+  local held = math.min(count, l.units)
+  l.units, l.used = l.units - held, math.min(l.used + count, MAX_UNITS)
+  -- What has refilled was used first.
+  if l.lost >= held then
+    l.lost = l.lost - held
+  else
+    l.lost, l.part = 0, 0
+  end
+  take(meter, s, math.min(count - held, available(s, meter.room(s))))
+  l.expires = s.now + tonumber(lease)
+  if l.units >= count then return end
+  -- All of them anew, so that they have one time.
+  table.remove(s.leases, i)
+  give_lease(meter, s, l, l.units)
+  l.units, l.taken, l.lost, l.part = math.min(count, available(s, meter.left(s))), s.now, 0, 0
+  take(meter, s, l.units)
+  s.leases[#s.leases + 1] = l
+end
+
+-- Ends a lease for s.spent units.
+local function settle_lease(meter, s, l)
+  local unused = math.max(0, s.spent - l.used)
+  local returned, missing = math.max(0, l.units - unused), math.max(0, unused - l.units)
+  give_lease(meter, s, l, returned)
+  local taken = math.min(missing, available(s, s.overdraft and meter.room(s) or meter.left(s)))
+  take(meter, s, taken)
+  if #s.done >= MAX_SETTLED then table.remove(s.done, 1) end
+  s.done[#s.done + 1] = { id = id, spent = s.spent, returned = returned, owed = missing - taken, ends = l.expires }
+end
+
 local function perform(meter, s, cost)
   if verb == 'acquire' then
-    meter.take(s, cost)
+    take(meter, s, cost)
   elseif verb == 'lease' then
-    meter.take(s, cost)
+    take(meter, s, cost)
     grant(meter, s)
   elseif verb == 'give_back' then
     local i = find_grant(s, s.term)
@@ -119,17 +197,23 @@ local function perform(meter, s, cost)
     g.units, s.granted = g.units - cost, s.granted - cost
     if g.units == 0 then table.remove(s.grants, i) end
   elseif verb == 'reserve' then
-    meter.take(s, cost)
-    s.leases[#s.leases + 1] = { id = id, cost = cost, taken = s.now, expires = s.now + tonumber(lease) }
+    take(meter, s, cost)
+    s.leases[#s.leases + 1] = {
+      id = id, units = cost, used = 0, taken = s.now, expires = s.now + tonumber(lease), lost = 0, part = 0,
+    }
+  elseif verb == 'use' then
+    charge(meter, s, s.spent or cost)
   elseif verb == 'commit' then
-    table.remove(s.leases, find_lease(s))
+    local i = find_lease(s)
+    local l = i and table.remove(s.leases, i)
+    if l and s.spent then settle_lease(meter, s, l) end
   elseif verb == 'cancel' then
     local l = table.remove(s.leases, find_lease(s))
-    meter.give(s, l.cost, l.taken)
+    give_lease(meter, s, l, l.units)
   elseif verb == 'refund' then
-    meter.give(s, cost)
-  elseif verb == 'undo' then
     meter.give(s, cost, s.term)
+  elseif verb == 'undo' then
+    meter.give(s, cost, not s.unchanged and s.term or nil)
   end
 end
 
@@ -155,12 +239,23 @@ for i = 1, #KEYS do
   states[i] = s
 end
 
-if verb == 'undo' or verb == 'lease' or verb == 'give_back' then
+if verb == 'undo' or verb == 'lease' or verb == 'give_back' or verb == 'refund' then
   local i = 0
-  for term, hold in string.gmatch(id, '(%d+):?(%d*)') do
+  for term, hold, fraction in string.gmatch(id, '([%d-]+):?(%d*):?(%d*)') do
     i = i + 1
-    states[i].term, states[i].hold = tonumber(term), tonumber(hold)
+    local s = states[i]
+    s.term, s.hold = tonumber(term), tonumber(hold)
+    if verb == 'undo' and s.meter.is_unchanged then
+      s.unchanged = s.meter.is_unchanged(s, s.hold, tonumber(fraction))
+    end
   end
+elseif verb == 'use' or verb == 'commit' then
+  local i = 0
+  for spent, overdraft in string.gmatch(id, ',([%d-]+)(!?)') do
+    i = i + 1
+    states[i].spent, states[i].overdraft = tonumber(spent), overdraft ~= ''
+  end
+  id = string.match(id, '^%x+')
 end
 
 local all = true

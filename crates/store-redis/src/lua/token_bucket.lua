@@ -45,7 +45,7 @@ end
 
 -- A bucket of h: {tokens or nil, since, limit}.
 local function load_bucket(key, args, clock, h)
-  local s = { key = key, now = clock, leases = {}, grants = {}, granted = 0, part = 0, limit = args.text }
+  local s = { key = key, now = clock, leases = {}, grants = {}, granted = 0, done = {}, part = 0, limit = args.text }
   s.rate, s.window, s.burst = terms(args.text)
   s.tokens, s.flow = s.burst, s.rate
   if not h[1] then return s end
@@ -106,17 +106,93 @@ function token_bucket.left(s)
   return math.max(0, s.tokens)
 end
 
+function token_bucket.room(s)
+  return math.max(0, s.tokens + MAX_DEBT * s.burst)
+end
+
 function token_bucket.take(s, cost)
   s.tokens = s.tokens - cost
 end
 
 token_bucket.record = token_bucket.take
 
-function token_bucket.give(s, cost)
-  s.tokens = s.tokens + cost
+-- Returns whole tokens and a fraction.
+local function give_tokens(s, whole, part)
+  s.tokens, s.part = s.tokens + whole, s.part + part
+  if s.part >= s.window then
+    s.tokens, s.part = s.tokens + 1, s.part - s.window
+  end
   if s.tokens >= s.burst then
     s.tokens, s.part = s.burst, 0
   end
+end
+
+-- a - b of whole tokens and fractions, with the fraction in 0 .. s.window.
+local function minus(s, whole, part, less_whole, less_part)
+  whole, part = whole - less_whole, part - less_part
+  if part < 0 then return whole - 1, part + s.window end
+  return whole, part
+end
+
+-- The smaller of two numbers of tokens.
+local function least(whole, part, other_whole, other_part)
+  if whole < other_whole or whole == other_whole and part < other_part then return whole, part end
+  return other_whole, other_part
+end
+
+function token_bucket.give(s, cost, taken)
+  if not taken then return give_tokens(s, cost, 0) end
+  -- Less what can have refilled since.
+  local elapsed = math.max(0, s.now - taken)
+  if elapsed * s.rate > (2 * cost + 1) * s.window then return end
+  local whole, part = minus(s, cost, 0, muldiv(elapsed, s.rate, s.window))
+  if whole >= 0 then give_tokens(s, whole, part) end
+end
+
+-- What a lease can return.
+local function returnable(s, l)
+  return minus(s, l.units, 0, l.lost, l.part)
+end
+
+-- All leases together return at most what is missing now. What exceeds it has refilled, of the
+-- oldest first.
+function token_bucket.note_refilled(s)
+  local whole, part = 0, 0
+  for _, l in ipairs(s.leases) do
+    local w, p = returnable(s, l)
+    whole, part = whole + w, part + p
+  end
+  local rest = math.fmod(part, s.window)
+  whole, part = whole + (part - rest) / s.window, rest
+  whole, part = minus(s, whole, part, minus(s, s.burst - s.tokens, 0, 0, s.part))
+  for _, l in ipairs(s.leases) do
+    if whole < 0 or whole == 0 and part == 0 then return end
+    local w, p = returnable(s, l)
+    w, p = least(w, p, whole, part)
+    l.lost, l.part = l.lost + w, l.part + p
+    if l.part >= s.window then
+      l.lost, l.part = l.lost + 1, l.part - s.window
+    end
+    whole, part = minus(s, whole, part, w, p)
+  end
+end
+
+function token_bucket.give_lease(s, l, cost)
+  local whole, part = returnable(s, l)
+  give_tokens(s, least(whole, part, cost, 0))
+end
+
+-- Whether the stored bucket is full at the same time as after an acquisition: then nothing was taken
+-- since. Leases that expire from here on only return what they hold.
+function token_bucket.is_unchanged(s, full_at, fraction)
+  if not s.since or #s.grants > 0 then return false end
+  local micros, grains = muldiv(s.burst - s.tokens, s.window, s.rate)
+  grains = grains - s.part
+  if grains < 0 then
+    local borrowed = math.ceil(-grains / s.rate)
+    micros, grains = micros - borrowed, grains + borrowed * s.rate
+  end
+  return s.flow == s.rate and s.since + micros == full_at and grains == fraction
 end
 
 function token_bucket.save(s)

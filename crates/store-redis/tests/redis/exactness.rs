@@ -66,6 +66,14 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
+fn streams_stop_at_the_limit() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    runtime.block_on(suite::streams_stop_at_the_limit(&*fixture));
+}
+
+#[test]
 fn two_clients_never_exceed_the_limit() {
     let redis = require!(Redis::start());
     let runtime = runtime();

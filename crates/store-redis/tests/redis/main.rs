@@ -6,6 +6,7 @@ mod cluster;
 mod exactness;
 mod full;
 mod layout;
+mod lease_failover;
 mod leases;
 mod load;
 mod newcomers;
