@@ -1,10 +1,12 @@
 //! One call under way for a subject; other requests wait for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use headgate::StoreError;
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 
-use crate::holdings::{Fingerprint, Holdings};
+use crate::{fingerprint::Fingerprint, holdings::Holdings};
 
 /// The part of a request whose subject is in the table.
 pub(crate) enum Boarding<'h> {
@@ -12,8 +14,16 @@ pub(crate) enum Boarding<'h> {
     Leads(Flight<'h>),
     /// Another request is calling the store.
     Waits(Waiting<'h>),
-    /// The table is full: it calls the store by itself.
+    /// It calls the store by itself: the table is full, the subject is not worth an entry, or
+    /// nothing is needed.
     Alone,
+}
+
+/// The end of a call, with its error if there was no answer.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    notify: Notify,
+    error: OnceLock<StoreError>,
 }
 
 /// The call that is under way for a subject. Dropping it, also because the caller hung up, wakes
@@ -21,43 +31,52 @@ pub(crate) enum Boarding<'h> {
 pub(crate) struct Flight<'h> {
     holdings: &'h Holdings,
     subject: Fingerprint,
-    ended: Arc<Notify>,
+    ended: Arc<Ended>,
 }
 
-/// A request that waits for a call. The units that it needs are known to the next call.
+/// A request that waits for a call. The units that it needs are known to the next calls for its
+/// subjects.
 pub(crate) struct Waiting<'h> {
     holdings: &'h Holdings,
+    /// The subject of the call.
     subject: Fingerprint,
-    units: u64,
-    ended: Arc<Notify>,
+    needs: SmallVec<[(Fingerprint, u64); 2]>,
+    ended: Arc<Ended>,
 }
 
 impl<'h> Flight<'h> {
-    pub(crate) fn new(holdings: &'h Holdings, subject: Fingerprint, ended: Arc<Notify>) -> Self {
+    pub(crate) fn new(holdings: &'h Holdings, subject: Fingerprint, ended: Arc<Ended>) -> Self {
         Self { holdings, subject, ended }
+    }
+
+    /// Tells those that wait that there is no answer: another call would only take as long.
+    pub(crate) fn fail(&self, error: &StoreError) {
+        let _ = self.ended.error.set(error.clone());
     }
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         self.holdings.with(self.subject, |holding| holding.flight = None);
-        self.ended.notify_waiters();
+        self.ended.notify.notify_waiters();
     }
 }
 
 impl<'h> Waiting<'h> {
-    pub(crate) fn new(
-        holdings: &'h Holdings,
-        subject: Fingerprint,
-        units: u64,
-        ended: Arc<Notify>,
-    ) -> Self {
-        Self { holdings, subject, units, ended }
+    pub(crate) fn new(holdings: &'h Holdings, subject: Fingerprint, ended: Arc<Ended>) -> Self {
+        Self { holdings, subject, needs: SmallVec::new(), ended }
     }
 
-    /// Waits until the call has ended.
-    pub(crate) async fn ended(&self) {
-        let notified = self.ended.notified();
+    /// Says that it needs units of this subject, too.
+    pub(crate) fn need(&mut self, subject: Fingerprint, units: u64) {
+        if self.holdings.with(subject, |holding| holding.waiting += units).is_some() {
+            self.needs.push((subject, units));
+        }
+    }
+
+    /// Waits until the call has ended; returns its error.
+    pub(crate) async fn ended(&self) -> Option<StoreError> {
+        let notified = self.ended.notify.notified();
         // It may have ended before it was listened to.
         let is_under_way = self.holdings.with(self.subject, |holding| {
             holding.flight.as_ref().is_some_and(|flight| Arc::ptr_eq(flight, &self.ended))
@@ -65,12 +84,15 @@ impl<'h> Waiting<'h> {
         if is_under_way == Some(true) {
             notified.await;
         }
+        self.ended.error.get().cloned()
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let units = self.units;
-        self.holdings.with(self.subject, |holding| holding.waiting -= units);
+        for (subject, units) in self.needs.drain(..) {
+            // It is still there: no subject is removed while a request waits for it.
+            self.holdings.with(subject, |holding| holding.waiting -= units);
+        }
     }
 }

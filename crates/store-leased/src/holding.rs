@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use headgate::{Check, Grant, Limit, Outcome, OwnedKey, Timestamp};
+use headgate::{Check, Extra, Grant, Limit, Outcome, OwnedKey, Timestamp};
 use smallvec::SmallVec;
-use tokio::sync::Notify;
 
-use crate::{hand::Hand, pace::Pace};
+use crate::{flight::Ended, hand::Hand, pace::Pace};
 
 /// What this process holds of one subject under one limit, and knows about it.
 #[derive(Debug)]
@@ -15,18 +14,18 @@ pub(crate) struct Holding {
     limit: Limit,
     /// In the order of their ends.
     hands: SmallVec<[Hand; 2]>,
-    /// Units granted under an earlier limit, which only go back.
+    /// Units granted under an earlier limit, which only go back, when they are due.
     outdated: Vec<Return>,
     denial: Option<Denial>,
     pub(crate) pace: Pace,
     /// The call that is under way.
-    pub(crate) flight: Option<Arc<Notify>>,
+    pub(crate) flight: Option<Arc<Ended>>,
     /// Units needed by the requests that wait for it.
     pub(crate) waiting: u64,
     last: Answer,
 }
 
-/// A denial by the store. Until it ends, nothing of its cost or more is admitted.
+/// A denial by the store. Until it ends, its cost is not admitted.
 #[derive(Clone, Copy, Debug)]
 struct Denial {
     cost: u64,
@@ -42,6 +41,9 @@ struct Answer {
     sent: u64,
     at: Timestamp,
     reset_at: u64,
+    remaining: u64,
+    /// Steady time until which it is repeated for a batch that another limit denies.
+    until: u64,
 }
 
 /// Units to return.
@@ -64,22 +66,24 @@ pub(crate) enum Turn {
 pub(crate) enum Local {
     /// The cost was taken from this hand.
     Admitted(Outcome, Hand),
-    Denied(Outcome),
+    /// A denial is remembered.
+    Denied,
     Unknown,
 }
 
 impl Holding {
-    pub(crate) fn new(check: &Check<'_>, now: u64) -> Self {
+    /// Nothing of a subject that was seen before at `since`.
+    pub(crate) fn new(check: &Check<'_>, since: u64) -> Self {
         Self {
             key: check.key().to_owned(),
             limit: check.limit().clone(),
             hands: SmallVec::new(),
             outdated: Vec::new(),
             denial: None,
-            pace: Pace::new(now),
+            pace: Pace::new(since),
             flight: None,
             waiting: 0,
-            last: Answer { sent: now, at: Timestamp::default(), reset_at: now },
+            last: Answer::none(since),
         }
     }
 
@@ -88,47 +92,82 @@ impl Holding {
         self.limit == *limit
     }
 
-    /// Starts anew under the limit of `check`. What was granted under the old one is not handed out.
-    pub(crate) fn replace(&mut self, check: &Check<'_>, now: u64) {
-        let outdated = self.end_all();
-        *self = Self { outdated, ..Self::new(check, now) };
+    /// Starts anew under the limit of `check`. What was granted under the old one is not handed out:
+    /// returns it, up to `most` grants; the rest goes back when it is due.
+    ///
+    /// It goes back under the new limit, which applies at the store from now on.
+    pub(crate) fn replace(&mut self, check: &Check<'_>, since: u64, most: usize) -> Vec<Return> {
+        let mut all = self.end_all();
+        for outdated in &mut all {
+            outdated.limit = check.limit().clone();
+        }
+        let outdated = all.split_off(all.len().min(most));
+        *self = Self { outdated, ..Self::new(check, since) };
+        all
     }
 
-    /// Returns `true` if nothing would be lost without it.
+    /// Returns `true` if nothing would be lost without it, and it has not been used for a while.
     pub(crate) fn is_idle(&self, now: u64) -> bool {
-        self.flight.is_none()
+        now.saturating_sub(self.pace.last_call()) > as_micros(Extra::MAX_HOLD)
+            && self.flight.is_none()
             && self.waiting == 0
             && self.outdated.is_empty()
             && self.hands.iter().all(|hand| hand.until <= now)
             && self.denial.is_none_or(|denial| denial.until <= now)
+            && self.last.until <= now
     }
 
     /// Decides from what is held, if that is enough. Units that other requests are waiting for are
     /// left to them.
     pub(crate) fn decide(&mut self, check: &Check<'_>, turn: Turn, now: u64) -> Local {
         let cost = check.cost().get();
-        if let Some(denial) = self.denial.filter(|denial| denial.until > now && denial.cost <= cost)
-        {
-            let retry_after = micros(denial.retry_at.saturating_sub(now));
-            let (reset_after, at) = (self.reset_after(now), self.time(now));
-            let capacity = self.limit.capacity();
-            let left = denial.remaining;
-            let outcome = Outcome::denial(capacity, left, reset_after, retry_after, at);
-            return Local::Denied(outcome.leased());
+        if let Some(taken) = self.take(check, turn, now) {
+            self.pace.count(cost);
+            return Local::Admitted(self.admission(now), taken);
         }
+        if self.denial(check, now).is_none() {
+            return Local::Unknown;
+        }
+        self.pace.count(cost);
+        Local::Denied
+    }
+
+    /// Takes the cost from what is held; the first to end is used first.
+    fn take(&mut self, check: &Check<'_>, turn: Turn, now: u64) -> Option<Hand> {
+        let cost = check.cost().get();
         let reserved = if turn == Turn::New { self.waiting } else { 0 };
         if check.extra().is_none() || self.units(now) < cost.saturating_add(reserved) {
-            return Local::Unknown;
+            return None;
         }
-        // The first to end is used first.
         let enough = |hand: &&mut Hand| hand.until > now && hand.units >= cost;
-        let Some(hand) = self.hands.iter_mut().find(enough) else {
-            return Local::Unknown;
-        };
+        let hand = self.hands.iter_mut().find(enough)?;
         hand.units -= cost;
-        let taken = Hand { units: cost, ..*hand };
-        self.pace.count(cost);
-        Local::Admitted(self.admission(now), taken)
+        Some(Hand { units: cost, ..*hand })
+    }
+
+    /// The denial that is still in force for this cost. A larger one would have to wait longer.
+    pub(crate) fn denial(&self, check: &Check<'_>, now: u64) -> Option<Outcome> {
+        let denial = self.denial.filter(|it| it.until > now && it.cost == check.cost().get())?;
+        let retry_after = micros(denial.retry_at.saturating_sub(now));
+        let (reset_after, at) = (self.reset_after(now), self.time(now));
+        let (capacity, left) = (self.limit.capacity(), denial.remaining);
+        Some(Outcome::denial(capacity, left, reset_after, retry_after, at).leased())
+    }
+
+    /// What the store said a moment ago, for a batch that a remembered denial denies.
+    pub(crate) fn recall(&self, check: &Check<'_>, now: u64) -> Option<Outcome> {
+        let Answer { remaining, until, .. } = self.last;
+        self.denial(check, now).or_else(|| {
+            let is_known = until > now && remaining >= check.cost().get();
+            let (reset_after, at) = (self.reset_after(now), self.time(now));
+            let capacity = self.limit.capacity();
+            is_known.then(|| Outcome::admission(capacity, remaining, reset_after, at).leased())
+        })
+    }
+
+    /// Returns `true` if the last call was denied this cost, even if that is no longer in force.
+    pub(crate) fn was_denied(&self, check: &Check<'_>) -> bool {
+        self.is_of(check.limit()) && self.denial.is_some_and(|it| it.cost <= check.cost().get())
     }
 
     fn admission(&self, now: u64) -> Outcome {
@@ -153,24 +192,40 @@ impl Holding {
         }
     }
 
-    /// Learns from an answer of the store to a call that was sent at `sent`.
-    pub(crate) fn learn(&mut self, check: &Check<'_>, outcome: &Outcome, sent: u64, hold: u64) {
+    /// Learns from an answer of the store to a call that was sent at `sent`. Returns the units of
+    /// grants that have ended, which are lost.
+    pub(crate) fn learn(
+        &mut self,
+        check: &Check<'_>,
+        outcome: &Outcome,
+        sent: u64,
+        hold: u64,
+    ) -> u64 {
+        let ended = self.hands.iter().filter(|hand| hand.until <= sent);
+        let lost = ended.map(|hand| hand.units).sum();
         self.hands.retain(|hand| hand.until > sent);
         let cost = check.cost().get();
         let reset_at = sent.saturating_add(as_micros(outcome.reset_after));
-        self.last = Answer { sent, at: outcome.at, reset_at };
+        let (at, remaining, until) = (outcome.at, outcome.remaining, sent.saturating_add(hold));
+        self.last = Answer { sent, at, reset_at, remaining, until };
+        self.pace.count(cost);
         if outcome.allowed {
+            let granted = outcome.grant().map_or(0, |grant| grant.units);
+            self.pace.admitted(outcome.remaining.saturating_add(granted));
             self.denial = self.denial.filter(|denial| denial.cost > cost);
-            self.pace.count(cost);
-        } else if outcome.remaining < cost {
-            let retry_at = sent.saturating_add(as_micros(outcome.retry_after));
+        } else {
+            self.pace.denied();
+        }
+        if let Some((cost, wait)) = denied_for(check, outcome, hold) {
+            let retry_at = sent.saturating_add(wait);
             let until = retry_at.min(sent.saturating_add(hold));
             self.denial = Some(Denial { cost, remaining: outcome.remaining, until, retry_at });
         }
-        if let Some(Grant { units, until }) = outcome.grant {
+        if let Some(Grant { units, until }) = outcome.grant() {
             let length = until.since(outcome.at);
             self.add(Hand { units, until: sent.saturating_add(length), granted_until: until });
         }
+        lost
     }
 
     fn add(&mut self, new: Hand) {
@@ -209,9 +264,47 @@ impl Holding {
         self.hands.iter().filter(|hand| hand.until > now).map(|hand| hand.units).sum()
     }
 
+    /// The units that can be handed out, and the end of the last of them.
+    pub(crate) fn held(&self, now: u64) -> Option<Grant> {
+        let live = || self.hands.iter().filter(|hand| hand.until > now && hand.units > 0);
+        let until = live().map(|hand| hand.granted_until).max()?;
+        Some(Grant { units: live().map(|hand| hand.units).sum(), until })
+    }
+
+    /// Forgets what the store said: units have come back.
     pub(crate) fn forget_denial(&mut self) {
         self.denial = None;
+        self.last.until = 0;
     }
+}
+
+impl Answer {
+    const fn none(now: u64) -> Self {
+        Self { sent: now, at: Timestamp::from_micros(0), reset_at: now, remaining: 0, until: 0 }
+    }
+}
+
+/// The cost that the store will not admit, and for how long, in microseconds.
+fn denied_for(check: &Check<'_>, outcome: &Outcome, hold: u64) -> Option<(u64, u64)> {
+    let cost = check.cost().get();
+    if !outcome.allowed {
+        let wait =
+            as_micros(outcome.retry_after).max(check.extra().map_or(0, |_| pause(outcome, hold)));
+        return (outcome.remaining < cost).then_some((cost, wait));
+    }
+    // If the store granted all it had, it hardly has more when that is used.
+    let granted = outcome.grant().map_or(0, |grant| grant.units);
+    let took_all = check.extra().is_some_and(|extra| extra.units() > granted);
+    (took_all && outcome.remaining == 0).then(|| (1, pause(outcome, hold)))
+}
+
+/// Shortest time between two calls for a leased subject that is used up, in microseconds.
+///
+/// A fast limit returns single units, and would be asked for each of them. A quarter of the hold
+/// later, some have come together. An eighth of the time in which all return is not enough to lose
+/// any to a full bucket.
+fn pause(outcome: &Outcome, hold: u64) -> u64 {
+    (hold / 4).min(as_micros(outcome.reset_after) / 8)
 }
 
 const fn micros(micros: u64) -> Duration {

@@ -1,60 +1,68 @@
 //! The subjects of which this process holds something.
 
 use std::{
-    collections::{HashMap, hash_map::RandomState},
-    hash::{BuildHasher, Hasher},
+    collections::{HashMap, VecDeque},
+    hash::{BuildHasherDefault, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use headgate::{Check, Key, Outcome};
-use tokio::sync::Notify;
 
 use crate::{
-    flight::{Boarding, Flight, Waiting},
+    fingerprint::{Fingerprint, Fingerprints},
+    flight::{Boarding, Ended, Flight, Waiting},
     holding::{Holding, Local, Return, Turn},
+    recent::Recent,
 };
-
-/// Hash of a key with 128 bits: two subjects must not share what is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint(u64, u64);
 
 /// The subjects of which this process holds something, in bounded memory.
 #[derive(Debug)]
 pub(crate) struct Holdings {
-    secrets: [RandomState; 2],
+    fingerprints: Fingerprints,
     shards: Box<[Mutex<Shard>]>,
+    recent: Recent,
+    /// Subjects of a shard.
     capacity: usize,
+    /// Units granted under earlier limits, which go back at once.
+    outdated: Mutex<Vec<Return>>,
 }
 
-type Shard = HashMap<Fingerprint, Holding>;
+#[derive(Debug, Default)]
+struct Shard {
+    subjects: HashMap<Fingerprint, Holding, BuildHasherDefault<Half>>,
+    /// The subjects in the order in which they are looked at when room is needed.
+    order: VecDeque<Fingerprint>,
+}
+
+/// The second half of a fingerprint, which is a hash already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Half(u64);
 
 impl Holdings {
     const SHARDS: usize = 64;
 
-    /// Entries that are examined for an idle one when a shard is full.
+    /// Subjects that are looked at when a shard is full.
     const PROBES: usize = 16;
 
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// Maximum number of [`outdated`](Self::outdated) grants. More go back when they are due.
+    const MAX_OUTDATED: usize = 65_536;
+
+    pub(crate) fn new(capacity: usize, fingerprints: Fingerprints) -> Self {
         Self {
-            secrets: [RandomState::new(), RandomState::new()],
+            fingerprints,
             shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
+            recent: Recent::new(capacity),
             capacity: (capacity / Self::SHARDS).max(1),
+            outdated: Mutex::default(),
         }
     }
 
     pub(crate) fn fingerprint(&self, key: Key<'_>) -> Fingerprint {
-        let [first, second] = self.secrets.each_ref().map(|secret| {
-            let mut hasher = secret.build_hasher();
-            key.parts().iter().for_each(|part| hasher.write(part.as_bytes()));
-            hasher.finish()
-        });
-        Fingerprint(first, second)
+        self.fingerprints.of(key)
     }
 
     fn shard(&self, subject: Fingerprint) -> MutexGuard<'_, Shard> {
-        let shard = &self.shards[subject.0 as usize % Self::SHARDS];
-        // No code that can panic runs under this lock and leaves a holding half changed.
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shards[subject.0 as usize % Self::SHARDS])
     }
 
     /// Applies `f` to what is held of a subject, if there is something.
@@ -63,7 +71,7 @@ impl Holdings {
         subject: Fingerprint,
         f: impl FnOnce(&mut Holding) -> T,
     ) -> Option<T> {
-        self.shard(subject).get_mut(&subject).map(f)
+        self.shard(subject).subjects.get_mut(&subject).map(f)
     }
 
     /// Decides a check from what is held, if that is enough.
@@ -75,30 +83,66 @@ impl Holdings {
         now: u64,
     ) -> Local {
         let mut shard = self.shard(subject);
-        match shard.get_mut(&subject) {
+        match shard.subjects.get_mut(&subject) {
             Some(holding) if holding.is_of(check.limit()) => holding.decide(check, turn, now),
             _ => Local::Unknown,
         }
     }
 
-    /// Joins the call that is under way for the subject, or starts one.
-    pub(crate) fn board(&self, subject: Fingerprint, check: &Check<'_>, now: u64) -> Boarding<'_> {
-        let units = check.cost().get();
-        let mut shard = self.shard(subject);
-        let Some(holding) = entry(&mut shard, self.capacity, subject, check, now) else {
-            return Boarding::Alone;
+    /// What the store said about a check a moment ago.
+    pub(crate) fn recall(&self, check: &Check<'_>, now: u64) -> Option<Outcome> {
+        let recall = |holding: &mut Holding| {
+            holding.is_of(check.limit()).then(|| holding.recall(check, now)).flatten()
         };
-        if let Some(ended) = &holding.flight {
-            holding.waiting += units;
-            return Boarding::Waits(Waiting::new(self, subject, units, Arc::clone(ended)));
-        }
-        let ended = Arc::new(Notify::new());
-        holding.flight = Some(Arc::clone(&ended));
-        Boarding::Leads(Flight::new(self, subject, ended))
+        self.with(self.fingerprint(check.key()), recall).flatten()
     }
 
-    /// The units to take in advance, up to `most`: what the subject is expected to use within
-    /// `hold`, and what requests are waiting for.
+    /// Joins the call that is under way for the subject if it `may_wait`, or starts one.
+    pub(crate) fn board(
+        &self,
+        subject: Fingerprint,
+        check: &Check<'_>,
+        now: u64,
+        may_wait: bool,
+    ) -> Boarding<'_> {
+        let mut shard = self.shard(subject);
+        let Some(holding) = self.entry_to_board(&mut shard, subject, check, now) else {
+            return Boarding::Alone;
+        };
+        match &holding.flight {
+            Some(_) if !may_wait => Boarding::Alone,
+            Some(ended) => Boarding::Waits(Waiting::new(self, subject, Arc::clone(ended))),
+            None => {
+                let ended = Arc::new(Ended::default());
+                holding.flight = Some(Arc::clone(&ended));
+                Boarding::Leads(Flight::new(self, subject, ended))
+            }
+        }
+    }
+
+    /// The entry of a subject for which requests share calls: one that is leased and of which more is
+    /// needed, or one that was denied the last time, and maybe still is.
+    fn entry_to_board<'s>(
+        &self,
+        shard: &'s mut Shard,
+        subject: Fingerprint,
+        check: &Check<'_>,
+        now: u64,
+    ) -> Option<&'s mut Holding> {
+        let Some(extra) = check.extra() else {
+            let known = shard.subjects.get_mut(&subject);
+            return known.filter(|holding| holding.was_denied(check));
+        };
+        let hold = u64::try_from(extra.hold().as_micros()).unwrap_or(u64::MAX);
+        let is_known = shard.subjects.contains_key(&subject);
+        let since = if is_known { now } else { self.recent.see(subject, now, hold)? };
+        let holding = self.entry(shard, subject, check, since, now)?;
+        let needs = check.cost().get().saturating_add(holding.waiting);
+        (holding.units(now) < needs).then_some(holding)
+    }
+
+    /// The units to take in advance, up to `most`: what is worth it by the subject's pace, and what
+    /// requests are waiting for.
     pub(crate) fn worth(
         &self,
         subject: Fingerprint,
@@ -107,35 +151,70 @@ impl Holdings {
         hold: u64,
         most: u64,
     ) -> u64 {
-        let mut shard = self.shard(subject);
-        entry(&mut shard, self.capacity, subject, check, now).map_or(0, |holding| {
-            let expected = holding.pace.predict(now, hold);
-            expected.max(holding.waiting).saturating_sub(holding.units(now)).min(most)
+        self.with(subject, |holding| {
+            if !holding.is_of(check.limit()) {
+                return 0;
+            }
+            let order = holding.pace.order(now, hold);
+            order.max(holding.waiting).saturating_sub(holding.units(now)).min(most)
         })
+        .unwrap_or_default()
     }
 
-    /// Learns from an answer of the store. Returns `false` if there is no room for a grant, which
-    /// is lost then.
+    /// Learns from an answer of the store; `is_denied` says that one of the batch's limits denied.
+    /// Returns the units that are lost: of grants that have ended, or for which there is no room.
     pub(crate) fn learn(
         &self,
         subject: Fingerprint,
         check: &Check<'_>,
         outcome: &Outcome,
-        sent: u64,
-        hold: u64,
-    ) -> bool {
+        is_denied: bool,
+        [sent, hold]: [u64; 2],
+    ) -> u64 {
         let mut shard = self.shard(subject);
-        let matters = check.extra().is_some() || !outcome.allowed || shard.contains_key(&subject);
+        let matters =
+            outcome.grant().is_some() || is_denied || shard.subjects.contains_key(&subject);
         if !matters {
-            return true;
+            return 0;
         }
-        match entry(&mut shard, self.capacity, subject, check, sent) {
-            Some(holding) => {
-                holding.learn(check, outcome, sent, hold);
-                true
+        match self.entry(&mut shard, subject, check, sent, sent) {
+            Some(holding) => holding.learn(check, outcome, sent, hold),
+            None => outcome.grant().map_or(0, |grant| grant.units),
+        }
+    }
+
+    /// The holding of a subject, made if there is room. One of another limit is replaced, unless a
+    /// call is under way.
+    fn entry<'s>(
+        &self,
+        shard: &'s mut Shard,
+        subject: Fingerprint,
+        check: &Check<'_>,
+        since: u64,
+        now: u64,
+    ) -> Option<&'s mut Holding> {
+        if !shard.subjects.contains_key(&subject) {
+            if shard.subjects.len() >= self.capacity && !shard.make_room(now) {
+                return None;
             }
-            None => outcome.grant.is_none(),
+            shard.order.push_back(subject);
+            shard.subjects.insert(subject, Holding::new(check, since));
         }
+        let holding = shard.subjects.get_mut(&subject)?;
+        if !holding.is_of(check.limit()) {
+            if holding.flight.is_some() || holding.waiting > 0 {
+                return None;
+            }
+            let mut outdated = lock(&self.outdated);
+            let room = Self::MAX_OUTDATED.saturating_sub(outdated.len());
+            outdated.extend(holding.replace(check, since, room));
+        }
+        Some(holding)
+    }
+
+    /// Takes out the units of earlier limits.
+    pub(crate) fn take_outdated(&self) -> Vec<Return> {
+        std::mem::take(&mut *lock(&self.outdated))
     }
 
     /// Takes out what is held of a subject. A call that is under way goes on.
@@ -149,47 +228,54 @@ impl Holdings {
 
     /// Units that are held.
     pub(crate) fn units(&self, now: u64) -> u64 {
-        let shards = self.shards.iter();
-        let shards = shards.map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
-        shards.map(|shard| shard.values().map(|holding| holding.units(now)).sum::<u64>()).sum()
+        let units = |shard: &Mutex<Shard>| -> u64 {
+            lock(shard).subjects.values().map(|holding| holding.units(now)).sum()
+        };
+        self.shards.iter().map(units).sum()
     }
 
     /// Takes out everything that is held.
     pub(crate) fn remove_all(&self) -> Vec<Return> {
-        let shards = self.shards.iter();
-        let shards = shards.map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
-        shards
-            .flat_map(|mut shard| shard.values_mut().flat_map(Holding::end_all).collect::<Vec<_>>())
-            .collect()
+        let mut all = self.take_outdated();
+        for shard in &self.shards {
+            all.extend(lock(shard).subjects.values_mut().flat_map(Holding::end_all));
+        }
+        all
     }
 }
 
-/// The holding of a subject, made if there is room. One of another limit is replaced, unless a call
-/// is under way.
-fn entry<'s>(
-    shard: &'s mut Shard,
-    capacity: usize,
-    subject: Fingerprint,
-    check: &Check<'_>,
-    now: u64,
-) -> Option<&'s mut Holding> {
-    let known = shard.get(&subject);
-    let is_outdated = known.is_some_and(|holding| !holding.is_of(check.limit()));
-    if is_outdated && known.is_some_and(|holding| holding.flight.is_some() || holding.waiting > 0) {
-        return None;
-    }
-    if is_outdated {
-        if let Some(holding) = shard.get_mut(&subject) {
-            holding.replace(check, now);
+impl Shard {
+    /// Removes a subject of which nothing would be lost. One that is in use gets another turn.
+    fn make_room(&mut self, now: u64) -> bool {
+        for _ in 0..Holdings::PROBES.min(self.order.len()) {
+            let Some(next) = self.order.pop_front() else { return false };
+            if self.subjects.get(&next).is_none_or(|holding| holding.is_idle(now)) {
+                self.subjects.remove(&next);
+                return true;
+            }
+            self.order.push_back(next);
         }
-    } else if known.is_none() {
-        if shard.len() >= capacity {
-            let idle =
-                shard.iter().take(Holdings::PROBES).find(|(_, holding)| holding.is_idle(now));
-            let idle = idle.map(|(subject, _)| *subject)?;
-            shard.remove(&idle);
-        }
-        shard.insert(subject, Holding::new(check, now));
+        false
     }
-    shard.get_mut(&subject)
+}
+
+impl Hasher for Half {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, half: u64) {
+        self.0 = half;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code that can panic runs under these locks and leaves something half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

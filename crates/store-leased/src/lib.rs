@@ -5,6 +5,8 @@
 //! | module | contents |
 //! |---|---|
 //! | `store` | [`LeasedStore`]: decides locally or asks the store |
+//! | `fingerprint` | subjects as hashes |
+//! | `recent` | the subjects that were seen lately |
 //! | `holdings` | the subjects of which this process holds something, in bounded memory |
 //! | `holding` | one subject: granted units, a remembered denial, its pace |
 //! | `hand` | the units of one grant |
@@ -13,11 +15,13 @@
 //! | `returns` | giving back what is not used |
 //! | `stats` | counters |
 
+mod fingerprint;
 mod flight;
 mod hand;
 mod holding;
 mod holdings;
 mod pace;
+mod recent;
 mod returns;
 mod stats;
 mod store;

@@ -1,43 +1,84 @@
 //! The number of units that are worth taking in advance.
 
-/// What a subject has used here since the last call to the store.
+/// What a subject asks for here, and how many units the store had left.
 ///
-/// A grant ends after the hold, so more than the subject uses in that time is stranded, and less
-/// means another call. The prediction is what it has used since the last call, scaled to the hold,
-/// and at most a little more than twice the last one, so that a short burst strands little. Safety
-/// does not depend on it.
+/// A call costs a round trip; a unit that is held and not used is missing elsewhere, and has to be
+/// given back. The balance is the economic order quantity, `sqrt(2 * demand * call / stranding)`.
+/// Stranding a unit is the dearer the fewer are left: to hold back all of them for a whole hold
+/// costs as much as [`SCARCITY`](Self::SCARCITY) calls. More than the subject uses until the grant
+/// ends is never worth it.
+///
+/// Safety does not depend on any of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pace {
     /// Steady time of the last call, in microseconds.
     since: u64,
-    used: u64,
-    /// The last prediction.
-    last: u64,
+    asked: u64,
+    /// The last expectation of what is asked for in a hold.
+    expected: u64,
+    /// Units that the store had, as far as is known.
+    stock: u64,
 }
 
 impl Pace {
     /// Shortest time from which a pace is inferred, in microseconds.
     const MIN_ELAPSED: u64 = 1_000;
 
-    /// The pace of a subject that is seen for the first time.
-    pub(crate) const fn new(now: u64) -> Self {
-        Self { since: now, used: 0, last: 0 }
+    /// Units asked for in a hold from which on it is worth taking any in advance: a call that grants
+    /// costs a store more than one that does not, and what is not used has to go back.
+    const MIN_EXPECTED: u64 = 2;
+
+    /// Calls that it is worth to not hold back everything that is left.
+    const SCARCITY: u64 = 4;
+
+    /// The pace of a subject that was seen before at `since`.
+    pub(crate) const fn new(since: u64) -> Self {
+        Self { since, asked: 1, expected: 0, stock: u64::MAX }
     }
 
-    /// Counts units that were handed out or taken from the store.
+    /// Counts units that were asked for, admitted or not.
     pub(crate) const fn count(&mut self, units: u64) {
-        self.used = self.used.saturating_add(units);
+        self.asked = self.asked.saturating_add(units);
     }
 
-    /// Predicts the units that are used in the next `hold` microseconds, and starts to measure
-    /// anew, because the store is asked now.
-    pub(crate) fn predict(&mut self, now: u64, hold: u64) -> u64 {
+    /// Learns how many units the store had when it granted some.
+    pub(crate) const fn admitted(&mut self, stock: u64) {
+        self.stock = stock;
+    }
+
+    /// Learns that the store had too few.
+    pub(crate) fn denied(&mut self) {
+        self.stock = (self.stock / 2).max(1);
+    }
+
+    /// Steady time of the last call.
+    pub(crate) const fn last_call(&self) -> u64 {
+        self.since
+    }
+
+    /// The units that are worth taking for the next `hold` microseconds. Starts to measure anew,
+    /// because the store is asked now.
+    pub(crate) fn order(&mut self, now: u64, hold: u64) -> u64 {
+        let expected = self.expect(now, hold);
+        *self = Self { since: now, asked: 0, expected, ..*self };
+        if expected < Self::MIN_EXPECTED {
+            return 0;
+        }
+        let economic = u128::from(expected) * 2 * u128::from(self.stock);
+        let economic = u64::try_from((economic / u128::from(Self::SCARCITY)).isqrt());
+        // Demand varies by about its square root.
+        let demand = expected.saturating_add(expected.isqrt());
+        economic.unwrap_or(u64::MAX).clamp(1, demand)
+    }
+
+    /// What is asked for in a hold, by what was asked for since the last call. It grows to a little more than
+    /// twice the last expectation at most, so that a short burst strands little, and shrinks to half
+    /// of it, so that a short pause does not forget a busy subject.
+    fn expect(&self, now: u64, hold: u64) -> u64 {
         let elapsed = now.saturating_sub(self.since).max(Self::MIN_ELAPSED);
-        let scaled = u128::from(self.used) * u128::from(hold) / u128::from(elapsed);
-        let most = self.last.saturating_mul(2).saturating_add(1);
-        let last = u64::try_from(scaled).unwrap_or(u64::MAX).min(most);
-        *self = Self { since: now, used: 0, last };
-        last
+        let scaled = u128::from(self.asked) * u128::from(hold) / u128::from(elapsed);
+        let scaled = u64::try_from(scaled).unwrap_or(u64::MAX);
+        scaled.clamp(self.expected / 2, self.expected.saturating_mul(2).saturating_add(2))
     }
 }
 
@@ -45,29 +86,55 @@ impl Pace {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_subject_that_comes_back_rarely_is_not_worth_a_unit() {
-        let predict = |elapsed| {
-            let mut pace = Pace { last: 100, ..Pace::new(0) };
-            pace.count(1);
-            pace.predict(elapsed, 200_000)
-        };
-        assert_eq!(Pace::new(0).predict(5_000, 200_000), 0, "seen once");
-        assert_eq!(predict(200_001), 0, "less than one in a hold");
-        assert_eq!(predict(200_000), 1);
-        assert_eq!(predict(20_000), 10);
-        assert_eq!(predict(1), 200, "too short to tell");
+    const HOLD: u64 = 200_000;
+
+    fn busy(expected: u64) -> Pace {
+        Pace { asked: 0, expected, ..Pace::new(0) }
     }
 
     #[test]
-    fn a_prediction_doubles_at_most() {
+    fn a_subject_that_comes_back_rarely_is_not_worth_a_unit() {
+        assert_eq!(Pace::new(0).order(HOLD + 1, HOLD), 0, "less than one in a hold");
+        assert_eq!(Pace::new(0).order(HOLD, HOLD), 0, "one in a hold");
+        assert_eq!(Pace::new(0).order(HOLD / 2, HOLD), 3);
+    }
+
+    #[test]
+    fn an_order_grows_with_the_demand_and_doubles_at_most() {
         let mut pace = Pace::new(0);
-        let predictions: Vec<u64> = (1..=5)
+        let orders: Vec<u64> = (1..=5)
             .map(|call| {
                 pace.count(1_000);
-                pace.predict(call * 1_000, 200_000)
+                pace.order(call * 1_000, HOLD)
             })
             .collect();
-        assert_eq!(predictions, [1, 3, 7, 15, 31]);
+        // 2, 6, 14, 30 and 62 are expected.
+        assert_eq!(orders, [3, 8, 17, 35, 69]);
+    }
+
+    #[test]
+    fn a_busy_subject_is_not_forgotten_in_a_short_pause() {
+        let mut pace = busy(100);
+        assert_eq!(pace.order(10 * HOLD, HOLD), 50 + 7);
+        assert_eq!(pace.order(20 * HOLD, HOLD), 25 + 5);
+    }
+
+    #[test]
+    fn the_scarcer_the_units_the_smaller_the_order() {
+        let order = |stock| {
+            let mut pace = busy(1_000);
+            pace.admitted(stock);
+            pace.count(1_000);
+            pace.order(HOLD, HOLD)
+        };
+        assert_eq!(order(1_000_000), 1_031);
+        assert_eq!(order(1_000), 707);
+        assert_eq!(order(10), 70);
+        assert_eq!(order(0), 1);
+        let mut pace = busy(1_000);
+        pace.admitted(1_000);
+        (0..20).for_each(|_| pace.denied());
+        pace.count(1_000);
+        assert_eq!(pace.order(HOLD, HOLD), 22, "the store may have some again");
     }
 }

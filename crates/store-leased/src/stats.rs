@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Stats {
     /// Calls to the store that ask for admission.
     pub calls: u64,
+    /// Calls to the store that give units back, each for many subjects.
+    pub return_calls: u64,
     /// Batches that were admitted without a call.
     pub admitted_locally: u64,
     /// Batches that were denied without a call.
@@ -24,6 +26,7 @@ pub struct Stats {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) calls: AtomicU64,
+    pub(crate) return_calls: AtomicU64,
     pub(crate) admitted_locally: AtomicU64,
     pub(crate) denied_locally: AtomicU64,
     pub(crate) granted: AtomicU64,
@@ -35,6 +38,7 @@ impl Counters {
     pub(crate) fn read(&self) -> Stats {
         Stats {
             calls: self.calls.load(Relaxed),
+            return_calls: self.return_calls.load(Relaxed),
             admitted_locally: self.admitted_locally.load(Relaxed),
             denied_locally: self.denied_locally.load(Relaxed),
             granted: self.granted.load(Relaxed),

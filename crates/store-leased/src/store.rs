@@ -3,17 +3,18 @@
 use std::{fmt, time::Duration};
 
 use headgate::{
-    Batch, Check, CheckMode, Clock, Extra, Limit, Outcome, Outcomes, Store, StoreError,
+    Batch, Check, CheckMode, Clock, Extra, Grant, Key, Limit, Outcome, Outcomes, Store, StoreError,
     StoreFuture, SystemClock, Verb,
 };
 use smallvec::SmallVec;
 
 use crate::{
     Stats,
-    flight::Boarding,
+    fingerprint::{Fingerprint, Fingerprints},
+    flight::{Boarding, Flight, Waiting},
     hand::Hand,
     holding::{Holding, Local, Turn},
-    holdings::{Fingerprint, Holdings},
+    holdings::Holdings,
     returns::{Returns, give_back},
     stats::{Counters, count},
 };
@@ -30,6 +31,8 @@ pub struct LeasedStore<S, C = SystemClock> {
     returns: Returns,
     counters: Counters,
 }
+
+type Flights<'h> = SmallVec<[Flight<'h>; 1]>;
 
 /// Units taken from what is held for a batch. Unless the batch is admitted, they are put back, also
 /// if its caller hangs up.
@@ -69,10 +72,18 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         Self {
             store,
             clock,
-            holdings: Holdings::new(Self::MAX_SUBJECTS),
+            holdings: Holdings::new(Self::MAX_SUBJECTS, Fingerprints::random()),
             returns: Returns::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// The same store, empty, with room for `subjects`, whose hashes depend on `seed` alone: every
+    /// run of a simulation is the same. Whoever knows the seed can choose subjects that displace
+    /// each other.
+    #[must_use]
+    pub fn reproducible(self, subjects: usize, seed: u64) -> Self {
+        Self { holdings: Holdings::new(subjects, Fingerprints::seeded(seed)), ..self }
     }
 
     /// What it has done so far.
@@ -85,15 +96,22 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         self.holdings.units(self.clock.steady())
     }
 
+    /// Units of one subject that are held now, and until when by the store's clock.
+    pub fn held_of(&self, key: Key<'_>) -> Option<Grant> {
+        let now = self.clock.steady();
+        self.holdings.with(self.holdings.fingerprint(key), |holding| holding.held(now)).flatten()
+    }
+
     /// Gives back what is not used, shortly before the grant ends. Runs forever: spawn it.
     pub async fn give_back_unused(&self) {
         loop {
+            self.returns.scheduled().await;
             tokio::time::sleep(Self::RETURN_EVERY).await;
             self.give_back_due().await;
         }
     }
 
-    /// Gives back what is left of the grants that end soon.
+    /// Gives back what is left of the grants that end soon, and of those under earlier limits.
     pub async fn give_back_due(&self) {
         let now = self.clock.steady();
         let due = self.returns.due(&self.holdings, now);
@@ -112,16 +130,18 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         let mut taken = Taken::none(&self.holdings);
         let mut outcomes = Outcomes::new();
         for check in checks {
-            match self.decide_check(check, turn, now) {
+            let subject = self.holdings.fingerprint(check.key());
+            match self.decide_check(subject, check, turn, now) {
                 Local::Admitted(outcome, hand) => {
-                    taken.add(self.holdings.fingerprint(check.key()), check.limit(), hand);
+                    taken.add(subject, check.limit(), hand);
                     outcomes.push(outcome);
                 }
-                Local::Denied(outcome) if checks.iter().all(is_bound) => {
+                Local::Denied => {
+                    let outcomes = self.recall(checks, now)?;
                     count(&self.counters.denied_locally, 1);
-                    return Some(denied_by(checks, check, outcome));
+                    return Some(outcomes);
                 }
-                Local::Denied(_) | Local::Unknown => return None,
+                Local::Unknown => return None,
             }
         }
         taken.keep();
@@ -129,34 +149,77 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         Some(outcomes)
     }
 
-    fn decide_check(&self, check: &Check<'_>, turn: Turn, now: u64) -> Local {
+    /// What the store said a moment ago about all limits of a batch that one of them denies, if
+    /// that is known: nothing is taken for the others.
+    fn recall(&self, checks: &[Check<'_>], now: u64) -> Option<Outcomes> {
+        let recall = |check: &Check<'_>| {
+            // Only required checks take nothing when another one is denied, and are remembered.
+            let is_required = check.mode() == CheckMode::Required;
+            is_required.then(|| self.holdings.recall(check, now)).flatten()
+        };
+        checks.iter().map(recall).collect()
+    }
+
+    fn decide_check(&self, subject: Fingerprint, check: &Check<'_>, turn: Turn, now: u64) -> Local {
         if check.mode() != CheckMode::Required {
             return Local::Unknown;
         }
-        self.holdings.decide(self.holdings.fingerprint(check.key()), check, turn, now)
+        self.holdings.decide(subject, check, turn, now)
     }
 
-    /// Asks the store, or waits for a call that is under way for the subject.
+    /// Asks the store, or waits for a call that is under way for one of the subjects.
     async fn ask(&self, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
-        if let [check] = batch.checks()
-            && check.extra().is_some()
-            && check.mode() == CheckMode::Required
-        {
-            let subject = self.holdings.fingerprint(check.key());
-            for _ in 0..Self::MAX_WAITS {
-                match self.holdings.board(subject, check, self.clock.steady()) {
-                    Boarding::Leads(_flight) => return self.call(batch).await,
-                    Boarding::Alone => break,
-                    Boarding::Waits(waiting) => {
-                        waiting.ended().await;
-                        if let Some(outcomes) = self.decide(batch, Turn::Waited) {
-                            return Ok(outcomes);
-                        }
+        for _ in 0..Self::MAX_WAITS {
+            match self.board(batch) {
+                Ok(flights) => {
+                    let answer = self.call(batch).await;
+                    // With several subjects, the error may be about another one.
+                    if let (Err(error), [_]) = (&answer, batch.checks()) {
+                        flights.iter().for_each(|flight| flight.fail(error));
+                    }
+                    return answer;
+                }
+                Err(waiting) => {
+                    let error = waiting.ended().await;
+                    if let Some(outcomes) = self.decide(batch, Turn::Waited) {
+                        return Ok(outcomes);
+                    }
+                    if let Some(error) = error {
+                        return Err(error);
+                    }
+                    if required(batch).all(|check| check.extra().is_none()) {
+                        // It was not denied again: nothing is gained by waiting in line.
+                        break;
                     }
                 }
             }
         }
         self.call(batch).await
+    }
+
+    /// Leads the calls for the subjects of which something is needed. If there is one under way for
+    /// the first of them, it is waited for instead; a request that leads does not wait, so that two
+    /// never wait for each other.
+    fn board(&self, batch: &Batch<'_>) -> Result<Flights<'_>, Waiting<'_>> {
+        let now = self.clock.steady();
+        let mut flights = Flights::new();
+        for check in required(batch) {
+            let subject = self.holdings.fingerprint(check.key());
+            match self.holdings.board(subject, check, now, flights.is_empty()) {
+                Boarding::Leads(flight) => flights.push(flight),
+                Boarding::Waits(waiting) => return Err(self.expect(waiting, batch)),
+                Boarding::Alone => {}
+            }
+        }
+        Ok(flights)
+    }
+
+    /// Says how many units of every subject of the batch are needed.
+    fn expect<'h>(&self, mut waiting: Waiting<'h>, batch: &Batch<'_>) -> Waiting<'h> {
+        for check in required(batch).filter(|check| check.extra().is_some()) {
+            waiting.need(self.holdings.fingerprint(check.key()), check.cost().get());
+        }
+        waiting
     }
 
     /// Decides what it can from what is held, and asks the store for the rest in one call.
@@ -167,8 +230,15 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         let mut local: SmallVec<[Option<Outcome>; 2]> = SmallVec::new();
         let mut asked: SmallVec<[Check<'_>; 2]> = SmallVec::new();
         for check in checks {
+            if check.extra().is_none() {
+                local.push(None);
+                asked.push(*check);
+                continue;
+            }
             let subject = self.holdings.fingerprint(check.key());
-            if let Local::Admitted(outcome, hand) = self.decide_check(check, Turn::New, now) {
+            if let Local::Admitted(outcome, hand) =
+                self.decide_check(subject, check, Turn::New, now)
+            {
                 taken.add(subject, check.limit(), hand);
                 local.push(Some(outcome));
             } else {
@@ -211,22 +281,21 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
     }
 
     fn learn(&self, asked: &Batch<'_>, answer: &Outcomes, sent: u64) {
+        let is_denied = answer.iter().any(|outcome| !outcome.allowed);
         for (check, outcome) in asked.checks().iter().zip(answer.iter()) {
             if outcome.degraded.is_some() || check.mode() != CheckMode::Required {
                 continue;
             }
             let subject = self.holdings.fingerprint(check.key());
-            let hold = check.extra().map_or(Self::DENIAL_HOLD, Extra::hold);
-            let kept = self.holdings.learn(subject, check, outcome, sent, as_micros(hold));
-            let Some(grant) = outcome.grant else { continue };
+            let hold = as_micros(check.extra().map_or(Self::DENIAL_HOLD, Extra::hold));
+            let lost = self.holdings.learn(subject, check, outcome, is_denied, [sent, hold]);
+            count(&self.counters.lost, lost);
+            let Some(grant) = outcome.grant() else { continue };
             count(&self.counters.granted, grant.units);
-            if kept {
-                let length = grant.until.since(outcome.at);
-                let look_after = length.saturating_sub((length / 8).max(Self::RETURN_BEFORE));
-                self.returns.schedule(sent + look_after, subject, grant.until);
-            } else {
-                count(&self.counters.lost, grant.units);
-            }
+            let length = grant.until.since(outcome.at);
+            let look_after = length.saturating_sub((length / 8).max(Self::RETURN_BEFORE));
+            let times = [sent + look_after, sent + length];
+            self.returns.schedule(times, subject, grant.until, sent);
         }
     }
 
@@ -252,7 +321,7 @@ impl<S: Store, C: Clock> Store for LeasedStore<S, C> {
                 self.forget(batch);
                 answer
             }),
-            Verb::Refund | Verb::Cancel(_) => StoreFuture::pending(async move {
+            Verb::Refund | Verb::Commit(_) | Verb::Cancel(_) => StoreFuture::pending(async move {
                 let answer = self.store.apply(verb, batch).await;
                 for check in batch.checks() {
                     let subject = self.holdings.fingerprint(check.key());
@@ -300,21 +369,9 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// Returns `true` if nothing is taken for the check when another one is denied.
-fn is_bound(check: &Check<'_>) -> bool {
-    matches!(check.mode(), CheckMode::Required | CheckMode::Probe)
-}
-
-/// The outcomes of a batch that one check denies: nothing is taken for the others, and their limits
-/// are not asked.
-fn denied_by(checks: &[Check<'_>], by: &Check<'_>, outcome: Outcome) -> Outcomes {
-    let answer = |check: &Check<'_>| {
-        if std::ptr::eq(check, by) {
-            return outcome;
-        }
-        Outcome::admission(check.limit().capacity(), 0, outcome.reset_after, outcome.at).leased()
-    };
-    checks.iter().map(answer).collect()
+/// The checks that are decided from what is held or known, if possible.
+fn required<'b, 'c>(batch: &'b Batch<'c>) -> impl Iterator<Item = &'b Check<'c>> {
+    batch.checks().iter().filter(|check| check.mode() == CheckMode::Required)
 }
 
 fn as_micros(duration: Duration) -> u64 {

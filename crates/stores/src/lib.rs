@@ -5,11 +5,14 @@
 //! | `stores` | [`Stores`]: opens the store; [`Counters`] |
 //! | `kind` | [`StoreKind`]: memory or Redis |
 //! | `probe` | [`Probe`]: finds out whether the store answers |
-//! | `metrics`, `memory_metrics`, `redis_metrics` | the metrics of the stores |
+//! | `leases` | [`Leases`]: units that were taken in advance from a shared store |
+//! | `metrics`, `lease_metrics`, `memory_metrics`, `redis_metrics` | the metrics of the stores |
 //! | `config` | the sections `redis` and `memory` |
 
 mod config;
 mod kind;
+mod lease_metrics;
+mod leases;
 mod memory_metrics;
 mod metrics;
 mod probe;
@@ -19,6 +22,7 @@ mod stores;
 pub use self::{
     config::{KeyPrefix, MemoryConfig, RedisConfig},
     kind::StoreKind,
+    leases::Leases,
     probe::{Probe, ProbeError},
     stores::{Counters, OpenError, StoreSettings, Stores},
 };

@@ -2,6 +2,7 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use headgate::{BatchLimiter, Breaker, Clock, FailurePolicy, Limit, Replicas, Store};
 use headgate_config::Problem;
+use headgate_store_leased::LeasedStore;
 use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{NewcomerBound, RedisStore};
 use headgate_telemetry::trace::{DatabaseTracer, TracedStore, Tracer};
@@ -11,6 +12,8 @@ use thiserror::Error;
 use crate::{
     config::{MemoryConfig, RedisConfig},
     kind::StoreKind,
+    lease_metrics::LeaseCollector,
+    leases::Leases,
     memory_metrics::MemoryCollector,
     metrics,
     probe::Probe,
@@ -40,6 +43,8 @@ pub struct Stores {
     pub counters: Counters,
     /// The replicas that share limits while the store is down.
     pub replicas: Replicas,
+    /// Units that were taken in advance from a shared store.
+    pub leases: Leases,
 }
 
 /// A store that cannot be opened.
@@ -102,6 +107,7 @@ impl Stores {
         // Register the series of both stores, for dashboards.
         metrics::durations(registry, kind)?;
         registry.register(Box::new(RedisCollector::new(None, None)?))?;
+        registry.register(Box::new(LeaseCollector::new(None)?))?;
         let probe = Probe::new(Arc::clone(&memory), limit, metrics::up(registry, kind)?);
         Ok(Self {
             limiter: BatchLimiter::new(Arc::clone(&memory)),
@@ -109,6 +115,7 @@ impl Stores {
             probe,
             kind,
             replicas: settings.replicas.into(),
+            leases: Leases::none(),
         })
     }
 
@@ -143,10 +150,19 @@ impl Stores {
         let probe = Probe::new(Arc::clone(&direct), limit, metrics::up(registry, kind)?);
         let probe = probe.of_redis(redis);
         let counters = Counters::new(Arc::clone(&direct) as _, true, &probe);
-        let primary = bounded.unwrap_or(direct);
+        let shared: Arc<dyn Store> = bounded.unwrap_or(direct);
+        let leased = Arc::new(LeasedStore::with_clock(shared, Arc::clone(&clock)));
+        registry.register(Box::new(LeaseCollector::new(Some(Arc::clone(&leased)))?))?;
         let replicas = Replicas::from(settings.replicas);
-        let policy = FailurePolicy::new(primary, memory, replicas.clone(), clock);
-        Ok(Self { limiter: BatchLimiter::new(policy), probe, kind, counters, replicas })
+        let policy = FailurePolicy::new(Arc::clone(&leased), memory, replicas.clone(), clock);
+        Ok(Self {
+            limiter: BatchLimiter::new(policy),
+            probe,
+            kind,
+            counters,
+            replicas,
+            leases: Leases::of(leased),
+        })
     }
 }
 

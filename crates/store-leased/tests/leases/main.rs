@@ -8,7 +8,7 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use headgate::{Batch, Limit, Verb};
+use headgate::{Batch, Check, Cost, Key, Limit, Verb};
 
 use support::{Instance, Remote, check, second};
 
@@ -100,6 +100,93 @@ async fn a_thousand_requests_at_once_make_a_handful_of_calls() {
     assert!(allowed.into_iter().all(|allowed| allowed.unwrap()));
     let stats = instance.stats();
     assert!(stats.calls <= 5, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_thousand_requests_of_a_denied_subject_ask_once() {
+    let (remote, clock) = Remote::new();
+    let instance = Arc::new(Instance::new(&remote, &clock));
+    let limit = Limit::fixed_window(2, second()).unwrap();
+    while instance.acquire(&check("u", &limit).without_extra()).await.allowed {}
+    remote.take_time();
+    // The denial is not in force any more, and the next call is denied again.
+    clock.advance(Duration::from_millis(60));
+    let calls = instance.stats().calls;
+    let ask = || {
+        let requests = (0..1_000).map(|_| {
+            let (instance, limit) = (Arc::clone(&instance), limit.clone());
+            let ask = async move { instance.acquire(&check("u", &limit).without_extra()).await };
+            tokio::spawn(ask)
+        });
+        join_all(requests)
+    };
+    assert!(ask().await.into_iter().all(|outcome| !outcome.unwrap().allowed));
+    assert_eq!(instance.stats().calls, calls + 1);
+    // In the next window the first one is admitted, and the others need not wait in line.
+    clock.advance(second());
+    let admitted = ask().await.into_iter().filter(|it| it.as_ref().unwrap().allowed).count();
+    assert_eq!(admitted, 2);
+}
+
+#[tokio::test]
+async fn a_remembered_denial_of_a_batch_has_the_answers_of_all_its_limits() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let (short, long) = (Limit::sliding_window(2, second()), Duration::from_hours(1));
+    let (short, long) = (short.unwrap(), Limit::sliding_window(2, long).unwrap());
+    let both = [check("short", &short), check("long", &long), check("other", &long)];
+    let both = Batch::new(both.map(Check::without_extra)).unwrap();
+    let acquire = async || instance.apply_batch(Verb::Acquire, &both).await.unwrap();
+    while acquire().await.iter().all(|outcome| outcome.allowed) {
+        instance.apply(Verb::Reset, &check("other", &long)).await;
+    }
+    let calls = instance.stats().calls;
+    let outcomes = acquire().await;
+    assert_eq!(instance.stats().calls, calls);
+    let denied: Vec<bool> = outcomes.iter().map(|outcome| !outcome.allowed).collect();
+    assert_eq!(denied, [true, true, false]);
+    assert!(outcomes[1].retry_after > Duration::from_mins(59), "{outcomes:?}");
+    assert_eq!(outcomes[2].remaining, 2);
+    // A limit about which nothing is known is asked.
+    let more = [check("short", &short), check("new", &long)];
+    let more = Batch::new(more.map(Check::without_extra)).unwrap();
+    let outcomes = instance.apply_batch(Verb::Acquire, &more).await.unwrap();
+    assert_eq!((outcomes[0].allowed, outcomes[1].remaining), (false, 2));
+    assert_eq!(instance.stats().calls, calls + 1);
+}
+
+#[tokio::test]
+async fn a_larger_cost_than_the_denied_one_has_a_wait_of_its_own() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::token_bucket(10, second()).unwrap();
+    let of = |cost| Check::new(Key::new("u").unwrap(), &limit, Cost::new(cost).unwrap()).unwrap();
+    assert!(instance.acquire(&of(10)).await.allowed);
+    for _ in 0..2 {
+        let waits = [instance.acquire(&of(1)).await, instance.acquire(&of(5)).await];
+        let waits = waits.map(|outcome| outcome.retry_after.as_millis());
+        assert_eq!(waits, [100, 500]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_held_of_a_subject_has_an_end() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::token_bucket(1_000, second()).unwrap();
+    let check = check("u", &limit);
+    assert_eq!(instance.store().held_of(check.key()), None);
+    let mut last = instance.acquire(&check).await;
+    while !last.leased {
+        last = instance.acquire(&check).await;
+    }
+    let held = instance.store().held_of(check.key());
+    assert_eq!(held.map_or(0, |held| held.units), instance.held());
+    if let Some(held) = held {
+        assert!(held.until > last.at && held.until.since(last.at) <= 200_000, "{held:?}");
+    }
+    clock.advance(Duration::from_millis(200));
+    assert_eq!(instance.store().held_of(check.key()), None);
 }
 
 #[tokio::test]
@@ -204,8 +291,100 @@ async fn units_of_an_earlier_limit_are_not_handed_out_but_go_back() {
     let held = instance.held();
     let outcome = instance.acquire(&check("u", &after)).await;
     assert!(outcome.allowed && !outcome.leased, "{outcome:?}");
-    clock.advance(Duration::from_millis(195));
     instance.store().give_back_due().await;
-    assert_eq!(instance.stats().given_back, held);
-    assert_eq!(instance.peek(&check("u", &after)).await.remaining, 900 - 21);
+    assert_eq!(instance.stats().given_back, held, "at once");
+    let left = instance.peek(&check("u", &after)).await.remaining;
+    assert_eq!(left + instance.held(), 900 - 21);
+}
+
+#[tokio::test]
+async fn units_of_many_subjects_go_back_in_one_call() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::fixed_window(1_000, Duration::from_hours(1)).unwrap();
+    let names: Vec<String> = (0..250).map(|n| format!("u{n}")).collect();
+    for _ in 0..10 {
+        for name in &names {
+            instance.acquire(&check(name, &limit)).await;
+        }
+    }
+    let held = instance.held();
+    assert!(held > 250, "{held}");
+    instance.store().give_back_all().await;
+    let stats = instance.stats();
+    assert_eq!((stats.return_calls, stats.given_back, stats.lost), (3, held, 0));
+}
+
+/// Each of a thousand requests needs two subjects.
+#[tokio::test]
+async fn requests_with_several_subjects_wait_for_one_call_too() {
+    let (remote, clock) = Remote::new();
+    let instance = Arc::new(Instance::new(&remote, &clock));
+    let limit = Limit::token_bucket(100_000, second()).unwrap();
+    remote.take_time();
+    let requests = (0..1_000).map(|n| {
+        let (instance, limit) = (Arc::clone(&instance), limit.clone());
+        tokio::spawn(async move {
+            let mut checks = [check("a", &limit), check("b", &limit)];
+            checks.rotate_left(n % 2);
+            let batch = Batch::new(checks).unwrap();
+            let outcomes = instance.apply_batch(Verb::Acquire, &batch).await.unwrap();
+            outcomes.iter().all(|outcome| outcome.allowed)
+        })
+    });
+    let allowed = join_all(requests).await;
+    assert!(allowed.into_iter().all(|allowed| allowed.unwrap()));
+    let stats = instance.stats();
+    assert!(stats.calls <= 20, "{stats:?}");
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_a_call_that_fails_do_not_call_again() {
+    let (remote, clock) = Remote::new();
+    let instance = Arc::new(Instance::new(&remote, &clock));
+    let limit = Limit::token_bucket(100_000, second()).unwrap();
+    instance.acquire(&check("u", &limit)).await;
+    remote.take_time();
+    remote.fail();
+    let requests = (0..1_000).map(|_| {
+        let (instance, limit) = (Arc::clone(&instance), limit.clone());
+        tokio::spawn(async move {
+            instance.apply_batch(Verb::Acquire, &Batch::from(check("u", &limit))).await.is_err()
+        })
+    });
+    let failed = join_all(requests).await;
+    assert!(failed.into_iter().all(|failed| failed.unwrap()));
+    assert_eq!(instance.stats().calls, 2);
+}
+
+/// The bucket returns a unit every millisecond, and is asked for more than that.
+#[tokio::test]
+async fn a_fast_limit_that_is_used_up_is_not_asked_for_every_unit() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::token_bucket(1_000, second()).unwrap();
+    let mut admitted = 0;
+    for _ in 0..20_000 {
+        clock.advance(Duration::from_micros(100));
+        admitted += u64::from(instance.acquire(&check("u", &limit)).await.allowed);
+    }
+    // 1,000 at first, and as many a second; what is granted returns a hold later at most.
+    let stats = instance.stats();
+    assert!((2_750..=3_000).contains(&admitted), "{admitted}: {stats:?}");
+    assert!(stats.calls < 100, "{stats:?}");
+}
+
+/// Far more subjects than there is room for; most are seen once, one is busy.
+#[tokio::test]
+async fn a_flood_of_subjects_does_not_displace_a_busy_one() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::with_room(&remote, &clock, 64);
+    let limit = Limit::token_bucket(10_000, second()).unwrap();
+    for n in 0..20_000 {
+        clock.advance(Duration::from_micros(100));
+        let name = if n % 2 == 0 { "busy".to_owned() } else { format!("u{n}") };
+        assert!(instance.acquire(&check(&name, &limit)).await.allowed);
+    }
+    let stats = instance.stats();
+    assert!(stats.admitted_locally > 9_500, "{stats:?}");
 }

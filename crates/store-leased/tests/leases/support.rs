@@ -82,6 +82,11 @@ impl Instance {
         Self(LeasedStore::with_clock(remote.clone(), Arc::clone(clock)))
     }
 
+    /// With room for few subjects.
+    pub(crate) fn with_room(remote: &Remote, clock: &Arc<ManualClock>, subjects: usize) -> Self {
+        Self(LeasedStore::with_clock(remote.clone(), Arc::clone(clock)).reproducible(subjects, 1))
+    }
+
     pub(crate) fn store(&self) -> &LeasedStore<Remote, Arc<ManualClock>> {
         &self.0
     }
