@@ -1,4 +1,4 @@
-//! Group commit: increments that wait are committed in one transaction.
+//! Group commit: operations that wait are committed in one transaction.
 
 mod observer;
 
@@ -8,7 +8,6 @@ use std::sync::{
 };
 
 use futures_util::future::join;
-use headgate::Timestamp;
 use thiserror::Error;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -17,32 +16,32 @@ use tokio::{
 
 pub use self::observer::{Commit, CommitObserver};
 use crate::{
-    ActivePolicy, Increment, IncrementOutcome, IncrementResult, Quotas, RepositoryError,
+    ActivePolicy, Operation, OperationResult, PeriodSpan, Posted, Quotas, RepositoryError,
     counter_updater::{Committed, CounterUpdater},
 };
 
-/// Commits waiting increments together. The next batch gathers while a transaction is in flight, so
-/// that no increment waits for a timer; counters are raised while the next transaction is in
+/// Commits waiting operations together. The next batch gathers while a transaction is in flight, so
+/// that no operation waits for a timer; counters are raised while the next transaction is in
 /// flight.
 pub struct Committer {
-    queue: mpsc::Receiver<PendingIncrement>,
+    queue: mpsc::Receiver<Pending>,
     quotas: Quotas,
     tally: Arc<Tally>,
     observer: Option<Arc<dyn CommitObserver>>,
 }
 
-/// Counts of transactions and increments.
+/// Counts of transactions and operations.
 #[derive(Debug, Default)]
 pub struct Tally {
     transactions: AtomicU64,
-    increments: AtomicU64,
+    operations: AtomicU64,
     failures: AtomicU64,
 }
 
-/// The queue of increments.
+/// The queue of operations.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    sender: mpsc::Sender<PendingIncrement>,
+    sender: mpsc::Sender<Pending>,
     tally: Arc<Tally>,
 }
 
@@ -61,19 +60,19 @@ pub(crate) enum NotCommitted {
 struct Stopping;
 
 #[derive(Debug)]
-struct PendingIncrement {
+struct Pending {
     policy: Arc<ActivePolicy>,
-    increment: Increment,
-    answer: oneshot::Sender<Result<IncrementResult, RepositoryError>>,
+    operation: Operation,
+    answer: oneshot::Sender<Result<OperationResult, RepositoryError>>,
 }
 
 // === impl Committer ===
 
 impl Committer {
-    /// Maximum number of increments per transaction.
+    /// Maximum number of operations per transaction.
     pub const MAX_BATCH: usize = 512;
 
-    /// Creates a queue of at most `capacity` increments, and the task that commits them.
+    /// Creates a queue of at most `capacity` operations, and the task that commits them.
     pub(crate) fn new(quotas: &Quotas, capacity: usize) -> (Queue, Self) {
         let (sender, queue) = mpsc::channel(capacity.max(1));
         let tally = Arc::<Tally>::default();
@@ -98,42 +97,35 @@ impl Committer {
     async fn commit_all(mut self, committed: mpsc::Sender<Committed>) {
         let mut batch = Vec::with_capacity(Self::MAX_BATCH);
         while self.queue.recv_many(&mut batch, Self::MAX_BATCH).await > 0 {
-            // Do not charge callers that have gone away.
-            batch.retain(|pending| !pending.answer.is_closed());
+            // Do not charge callers that have gone away. What was used already is charged all the same.
+            batch.retain(|pending| !pending.operation.is_request() || !pending.answer.is_closed());
             if !batch.is_empty() {
                 self.commit(&mut batch, &committed).await;
             }
         }
     }
 
-    async fn commit(
-        &mut self,
-        batch: &mut Vec<PendingIncrement>,
-        committed: &mpsc::Sender<Committed>,
-    ) {
-        let (increments, callers): (Vec<_>, Vec<_>) = batch
+    async fn commit(&mut self, batch: &mut Vec<Pending>, committed: &mpsc::Sender<Committed>) {
+        let (operations, callers): (Vec<_>, Vec<_>) = batch
             .drain(..)
-            .map(|pending| (pending.increment, (pending.policy, pending.answer)))
+            .map(|pending| (pending.operation, (pending.policy, pending.answer)))
             .unzip();
         let started = Instant::now();
-        let result = self.quotas.ledger.commit(&increments).await;
+        let posted = self.quotas.ledger.commit(&operations).await;
         if let Some(observer) = &self.observer {
-            let results = result.as_deref().ok();
-            observer.committed(&Commit {
-                increments: &increments,
-                results,
-                elapsed: started.elapsed(),
-            });
+            let (posted, elapsed) = (posted.as_deref().ok(), started.elapsed());
+            observer.committed(&Commit { operations: &operations, posted, elapsed });
         }
-        match result {
-            Ok(results) => {
+        match posted {
+            Ok(posted) => {
                 self.tally.transactions.fetch_add(1, Relaxed);
-                self.tally.increments.fetch_add(results.len() as u64, Relaxed);
-                self.record(&increments, &results);
-                let decided = increments.into_iter().zip(results);
-                for ((policy, answer), (increment, result)) in callers.into_iter().zip(decided) {
-                    let Increment { span, amount, .. } = increment;
-                    let one = Committed { policy, span, amount, result, answer };
+                self.tally.operations.fetch_add(posted.len() as u64, Relaxed);
+                let decided = operations.iter().zip(posted);
+                for ((policy, answer), (operation, posted)) in callers.into_iter().zip(decided) {
+                    let span = self.counted_span(&policy, operation);
+                    self.record(operation, span.as_deref(), &posted);
+                    let Posted { result, effect, .. } = posted;
+                    let one = Committed { policy, span, effect, result, answer };
                     // The receiver outlives this task.
                     let _ = committed.send(one).await;
                 }
@@ -148,7 +140,20 @@ impl Committer {
         }
     }
 
-    /// Fails all queued increments, which would otherwise wait for the same error batch by batch.
+    /// Returns the period whose counter shows the usage; `None` for a reservation of a past period,
+    /// which has no counter any more.
+    fn counted_span(
+        &self,
+        policy: &ActivePolicy,
+        operation: &Operation,
+    ) -> Option<Arc<PeriodSpan>> {
+        if let Some(span) = operation.span() {
+            return Some(Arc::clone(span));
+        }
+        Some(policy.span(self.quotas.now())).filter(|span| span.name == operation.period_name())
+    }
+
+    /// Fails all queued operations, which would otherwise wait for the same error batch by batch.
     fn fail_waiting(&mut self, error: &RepositoryError) {
         let cause = match error {
             // Theirs were not sent to the ledger.
@@ -160,13 +165,10 @@ impl Committer {
         }
     }
 
-    /// Records the usage of each policy in the order of the batch, so that the last result remains.
-    fn record(&self, increments: &[Increment], results: &[IncrementResult]) {
-        let at: Timestamp = self.quotas.now();
-        for (increment, result) in increments.iter().zip(results) {
-            if matches!(result.outcome, IncrementOutcome::Charged | IncrementOutcome::Denied) {
-                self.quotas.recent.record(&increment.policy, &increment.span, *result, at);
-            }
+    /// Records the usage of a policy, in the order of the batch, so that the last result remains.
+    fn record(&self, operation: &Operation, span: Option<&PeriodSpan>, posted: &Posted) {
+        if let (Some(span), Some(effect)) = (span, &posted.effect) {
+            self.quotas.recent.record(operation.policy(), span, effect, self.quotas.now());
         }
     }
 }
@@ -185,9 +187,9 @@ impl Tally {
         self.transactions.load(Relaxed)
     }
 
-    /// Returns the number of increments in them, charged or not.
-    pub fn increments(&self) -> u64 {
-        self.increments.load(Relaxed)
+    /// Returns the number of operations in them, done or not.
+    pub fn operations(&self) -> u64 {
+        self.operations.load(Relaxed)
     }
 
     /// Returns the number of failed transactions.
@@ -199,31 +201,31 @@ impl Tally {
 // === impl Queue ===
 
 impl Queue {
-    /// Waits until `increment` is committed and the counter shows it.
+    /// Waits until `operation` is committed and the counter shows it.
     pub(crate) async fn commit(
         &self,
         policy: Arc<ActivePolicy>,
-        increment: Increment,
-    ) -> Result<IncrementResult, NotCommitted> {
+        operation: impl Into<Operation>,
+    ) -> Result<OperationResult, NotCommitted> {
         let (answer, answered) = oneshot::channel();
-        let pending = PendingIncrement { policy, increment, answer };
+        let pending = Pending { policy, operation: operation.into(), answer };
         self.sender.try_send(pending).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotCommitted::Full,
             mpsc::error::TrySendError::Closed(_) => {
                 NotCommitted::Failed(RepositoryError::unavailable(Stopping))
             }
         })?;
-        // The committer ended with the increment, which may have been committed.
+        // The committer ended with the operation, which may have been committed.
         let lost = |_| NotCommitted::Failed(RepositoryError::unconfirmed(Stopping));
         answered.await.map_err(lost)?.map_err(NotCommitted::Failed)
     }
 
-    /// Returns the number of waiting increments.
+    /// Returns the number of waiting operations.
     pub(crate) fn waiting(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
     }
 
-    /// Returns the counts of transactions and increments.
+    /// Returns the counts of transactions and operations.
     pub(crate) const fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }

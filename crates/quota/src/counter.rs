@@ -14,8 +14,9 @@ use crate::{ActivePolicy, PeriodSpan};
 ///
 /// - [`raise`](Self::raise) never lowers a counter. Calls commute and may be repeated: a counter
 ///   shows the maximum of all calls since the last [`forget`](Self::forget).
-/// - Counters are raised to committed usage only. A counter that showed more than a later read of
-///   the ledger therefore proves that the usage was reset.
+/// - Counters are raised to committed usage only: used and reserved units. A counter that showed
+///   more than a later read of the ledger therefore proves that units came back, by a reset, a
+///   refund or the end of a reservation.
 #[async_trait]
 pub trait QuotaCounter: Send + Sync {
     /// Returns `true` if every process that shares the ledger sees the same counters.
@@ -43,7 +44,7 @@ pub trait QuotaCounter: Send + Sync {
 /// Usage of a policy after a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommittedUsage {
-    /// Usage in the ledger.
+    /// Used and reserved units in the ledger.
     pub used: u64,
     /// Part of it that the counter probably does not show yet.
     pub added: u64,

@@ -6,24 +6,26 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    ActivePolicy, IncrementOutcome, IncrementResult, PeriodSpan, QuotaId, Quotas, RepositoryError,
+    ActivePolicy, Effect, OperationResult, PeriodSpan, QuotaId, Quotas, RepositoryError,
     counter::{CommittedUsage, RaiseOutcome},
 };
 
 /// Raises counters to the committed usage, then answers the callers: unless the store is
-/// unavailable, a counter includes an increment before its caller gets the response.
+/// unavailable, a counter includes an increment or a reservation before its caller gets the
+/// response.
 pub(crate) struct CounterUpdater {
     quotas: Quotas,
     committed: mpsc::Receiver<Committed>,
 }
 
-/// An increment that the ledger has decided, and the caller that waits for it.
+/// An operation that the ledger has decided, and the caller that waits for it.
 pub(crate) struct Committed {
     pub(crate) policy: Arc<ActivePolicy>,
-    pub(crate) span: Arc<PeriodSpan>,
-    pub(crate) amount: u64,
-    pub(crate) result: IncrementResult,
-    pub(crate) answer: oneshot::Sender<Result<IncrementResult, RepositoryError>>,
+    /// Period of the counter, if it has one.
+    pub(crate) span: Option<Arc<PeriodSpan>>,
+    pub(crate) effect: Option<Effect>,
+    pub(crate) result: OperationResult,
+    pub(crate) answer: oneshot::Sender<Result<OperationResult, RepositoryError>>,
 }
 
 /// A counter to raise.
@@ -31,6 +33,10 @@ struct StaleCounter {
     policy: Arc<ActivePolicy>,
     span: Arc<PeriodSpan>,
     usage: CommittedUsage,
+    /// `true` if reserved units came back.
+    lowered: bool,
+    /// `true` if used units came back.
+    refunded: bool,
 }
 
 /// Maximum number of counters that are raised concurrently.
@@ -39,7 +45,7 @@ const MAX_CONCURRENT: usize = 64;
 // === impl CounterUpdater ===
 
 impl CounterUpdater {
-    /// Maximum number of committed increments whose counters are not raised yet.
+    /// Maximum number of committed operations whose counters are not raised yet.
     pub(crate) const CAPACITY: usize = 2_048;
 
     pub(crate) const fn new(quotas: Quotas, committed: mpsc::Receiver<Committed>) -> Self {
@@ -66,19 +72,19 @@ impl StaleCounter {
     fn of(batch: &[Committed]) -> Vec<Self> {
         let mut all: HashMap<(&QuotaId, &str), Self> = HashMap::new();
         for one in batch {
-            let added = match one.result.outcome {
-                IncrementOutcome::Charged => one.amount,
-                IncrementOutcome::Denied => 0,
-                _ => continue,
-            };
-            let key = (&one.policy.policy().id, &*one.span.name);
+            let (Some(span), Some(effect)) = (&one.span, one.effect) else { continue };
+            let key = (&one.policy.policy().id, &*span.name);
             let stale = all.entry(key).or_insert_with(|| Self {
                 policy: Arc::clone(&one.policy),
-                span: Arc::clone(&one.span),
+                span: Arc::clone(span),
                 usage: CommittedUsage { used: 0, added: 0 },
+                lowered: false,
+                refunded: false,
             });
-            stale.usage.used = one.result.used;
-            stale.usage.added += added;
+            stale.usage.used = effect.units.taken();
+            stale.usage.added += effect.added;
+            stale.lowered |= effect.lowered;
+            stale.refunded |= effect.refunded;
         }
         all.into_values().collect()
     }
@@ -86,10 +92,16 @@ impl StaleCounter {
     /// Raises the counter. If the store is unavailable, the counter stays too low until the next
     /// commit, check or reconciliation.
     async fn raise(self, quotas: &Quotas) {
-        let Self { policy, span, usage } = self;
+        let Self { policy, span, usage, lowered, refunded } = self;
+        if refunded {
+            // Other processes may deny by the counter without asking the ledger.
+            let _ = quotas.counter.forget(&policy, &span).await;
+        }
         let raised = quotas.counter.raise(&policy, &span, usage).await;
-        // Another process raised it first; or usage was reset, and a late raise undid that.
-        if usage.added > 0 && matches!(raised, Ok(RaiseOutcome::Unchanged)) {
+        // Reserved units came back; or another process raised it first; or usage was reset, and a
+        // late raise undid that.
+        let unchanged = usage.added > 0 && matches!(raised, Ok(RaiseOutcome::Unchanged));
+        if unchanged || lowered {
             quotas.verify_counter(&policy, &span).await;
         }
     }

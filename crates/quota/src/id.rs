@@ -19,6 +19,16 @@ pub struct QuotaIdError;
 /// Crockford's base 32.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+/// Generates a unique text of 26 digits that sorts by time.
+pub(crate) fn sortable(now: Timestamp) -> String {
+    let millis = u128::from(now.as_micros() / 1_000) & ((1 << 48) - 1);
+    let random = Uuid::new_v4().as_u128() & ((1 << 48) - 1);
+    let more = Uuid::new_v4().as_u128() & ((1 << 32) - 1);
+    let number = millis << 80 | random << 32 | more;
+    let digit = |place: u32| char::from(DIGITS[(number >> (5 * place)) as usize & 31]);
+    (0..26).rev().map(digit).collect()
+}
+
 // === impl QuotaId ===
 
 impl QuotaId {
@@ -27,12 +37,7 @@ impl QuotaId {
 
     /// Generates an id for a policy that is created now.
     pub fn new(now: Timestamp) -> Self {
-        let millis = u128::from(now.as_micros() / 1_000) & ((1 << 48) - 1);
-        let random = Uuid::new_v4().as_u128() & ((1 << 48) - 1);
-        let more = Uuid::new_v4().as_u128() & ((1 << 32) - 1);
-        let number = millis << 80 | random << 32 | more;
-        let digit = |place: u32| char::from(DIGITS[(number >> (5 * place)) as usize & 31]);
-        Self(format!("quota_{}", (0..26).rev().map(digit).collect::<String>()).into())
+        Self(format!("quota_{}", sortable(now)).into())
     }
 
     /// Returns the id as text.

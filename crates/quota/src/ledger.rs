@@ -1,6 +1,7 @@
 //! The storage of usage.
 
 pub mod book;
+mod operation;
 
 use std::sync::Arc;
 
@@ -8,28 +9,48 @@ use async_trait::async_trait;
 use headgate::Timestamp;
 use headgate_admin::{Author, Listed, Page};
 
-use crate::{PeriodSpan, PeriodUsage, QuotaId, RepositoryError};
+pub use self::operation::{
+    Effect, Increment, IncrementOutcome, IncrementResult, Operation, OperationResult, Posted,
+    Refund, RefundOutcome, RefundResult, ReservationAction, ReservationChange, ReservationOutcome,
+    ReservationResult, Reserve,
+};
+use crate::{PeriodSpan, PeriodUsage, QuotaId, RepositoryError, Reservation, ReservationId};
 
 /// Durable storage of usage, and the authority on it.
 ///
 /// # Contract
 ///
-/// - [`commit`](Self::commit) decides increments in order by the current policies, and never lets
-///   usage exceed a limit, even with concurrent commits. When it returns, usage and events are
-///   durable.
-/// - A request id is charged once per period of a policy.
-/// - An increment counts in the period in which it was admitted, even if that is closed before the
+/// - [`commit`](Self::commit) decides operations in order by the current policies, and never lets
+///   used and reserved units exceed a limit, even with concurrent commits, unless a reservation is
+///   settled with an overdraft. When it returns, usage, reservations and events are durable.
+/// - A request id is charged once per period of a policy, and refunded once.
+/// - An operation counts in the period in which it was admitted, even if that is closed before the
 ///   commit. By the ledger's own clock it must be the current period, give or take
-///   [`PeriodSpan::TOLERANCE`]; otherwise nothing is charged or reset.
+///   [`PeriodSpan::TOLERANCE`]; otherwise nothing is charged, reserved, refunded or reset.
+/// - A reservation belongs to the period in which it was made, and is used and settled there, even
+///   after that period has ended. When its TTL is over by the ledger's clock, no later operation
+///   counts what it held.
 #[async_trait]
 pub trait QuotaLedger: Send + Sync {
-    /// Decides `increments` in one transaction; returns results in the same order.
-    async fn commit(
-        &self,
-        increments: &[Increment],
-    ) -> Result<Vec<IncrementResult>, RepositoryError>;
+    /// Decides `operations` in one transaction; returns their results in the same order.
+    async fn commit(&self, operations: &[Operation]) -> Result<Vec<Posted>, RepositoryError>;
 
-    /// Returns the usage of a policy in a period; `None` if there never was any.
+    /// Returns a reservation as it is by the ledger's clock.
+    async fn reservation(
+        &self,
+        policy: &QuotaId,
+        id: &ReservationId,
+    ) -> Result<Option<Reservation>, RepositoryError>;
+
+    /// Returns the name of the latest period in which a request id was charged.
+    async fn charged_period(
+        &self,
+        policy: &QuotaId,
+        request_id: &str,
+    ) -> Result<Option<String>, RepositoryError>;
+
+    /// Returns the usage of a policy in a period, without reservations whose TTL is over; `None` if
+    /// there never was any.
     async fn usage(
         &self,
         policy: &QuotaId,
@@ -43,7 +64,8 @@ pub trait QuotaLedger: Send + Sync {
         page: Page,
     ) -> Result<Listed<PeriodUsage>, RepositoryError>;
 
-    /// Sets usage to 0 and writes the audit log, or neither; returns the usage before.
+    /// Sets used units to 0 and writes the audit log, or neither; returns the usage before. Pending
+    /// reservations stay.
     async fn reset(&self, reset: &Reset) -> Result<u64, RepositoryError>;
 
     /// Returns up to `max` periods that changed since then and are not closed, latest change first.
@@ -53,58 +75,15 @@ pub trait QuotaLedger: Send + Sync {
         max: u32,
     ) -> Result<Vec<ChangedPeriod>, RepositoryError>;
 
+    /// Ends reservations whose TTL is over, so that what they held does not wait for the next
+    /// operation; returns how many.
+    async fn release_expired(&self) -> Result<u64, RepositoryError>;
+
     /// Closes periods that have ended; returns how many.
     async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError>;
 
     /// Deletes old data.
     async fn prune(&self, retention: &Retention) -> Result<Pruned, RepositoryError>;
-}
-
-/// A request to charge units.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Increment {
-    /// Id of the policy.
-    pub policy: QuotaId,
-    /// Period in which the request was admitted.
-    pub span: Arc<PeriodSpan>,
-    /// Units.
-    pub amount: u64,
-    /// Idempotency key.
-    pub request_id: Option<String>,
-    /// Time of admission.
-    pub at: Timestamp,
-}
-
-/// The ledger's result of one increment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IncrementResult {
-    /// Outcome: charged, or the reason why not.
-    pub outcome: IncrementOutcome,
-    /// Usage after it; for a replay, usage after the original.
-    pub used: u64,
-    /// Limit by which it was decided.
-    pub limit: u64,
-}
-
-/// The outcome of an increment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IncrementOutcome {
-    /// It was charged.
-    Charged,
-    /// It was charged before under the same request id.
-    Replayed,
-    /// It exceeds the units left: nothing was charged.
-    Denied,
-    /// It exceeds the limit by itself: nothing was charged, and no event is recorded.
-    ExceedsLimit,
-    /// The period is not the current one by the ledger's clock: nothing was charged.
-    OutOfPeriod,
-    /// The policy is disabled: everything is admitted and nothing charged.
-    Disabled,
-    /// Another amount was charged under the same request id.
-    Conflict,
-    /// The policy does not exist any more.
-    NotFound,
 }
 
 /// A request to reset usage.
@@ -127,8 +106,8 @@ pub struct ChangedPeriod {
     pub policy: QuotaId,
     /// Name of the period.
     pub period_name: String,
-    /// Usage in the period.
-    pub used: u64,
+    /// Units used or reserved.
+    pub taken: u64,
 }
 
 /// Age from which data is deleted.
@@ -136,7 +115,7 @@ pub struct ChangedPeriod {
 pub struct Retention {
     /// Closed periods that ended before this are deleted.
     pub periods_before: Timestamp,
-    /// Request ids of closed periods that ended before this are deleted.
+    /// Request ids and reservations of closed periods that ended before this are deleted.
     pub request_ids_before: Timestamp,
     /// Events before this are deleted once they are delivered to all of `sinks`.
     pub events_before: Timestamp,
@@ -149,7 +128,7 @@ pub struct Retention {
 pub struct Pruned {
     /// Closed periods.
     pub periods: u64,
-    /// Request ids.
+    /// Request ids and reservations.
     pub request_ids: u64,
     /// Events.
     pub events: u64,

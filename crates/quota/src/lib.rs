@@ -5,15 +5,16 @@
 //! | [`id`], [`subject`], [`period`], [`policy`] | the fields of a policy; a [`QuotaSpec`] is always valid |
 //! | [`draft`] | validation |
 //! | [`usage`] | usage and its arithmetic |
+//! | [`reservation`] | units that are set aside before their use is known |
 //! | [`event`] | events, each recorded once per period |
 //! | [`repository`], [`ledger`], [`outbox`] | traits of the storage of policies, usage and events |
 //! | [`counter`] | a fast copy of the ledger's usage, on any store |
 //! | [`catalog`] | the current policies, in sync with the database |
 //! | [`committer`] | group commit |
 //! | [`quotas`] | state that the use cases share |
-//! | [`usecase`] | increment, usage, reset, manage policies, housekeeping |
+//! | [`usecase`] | increment, reserve, refund, usage, reset, manage policies, housekeeping |
 //!
-//! **The ledger is the authority.** It decides and commits increments. Counters are raised to the
+//! **The ledger is the authority.** It decides and commits increments and reservations. Counters are raised to the
 //! committed usage before the caller gets the response; they may be lost or behind, and never admit
 //! what the ledger would not.
 
@@ -31,6 +32,7 @@ pub mod policy;
 pub mod quotas;
 mod recent_usage;
 pub mod repository;
+pub mod reservation;
 pub mod subject;
 pub mod usage;
 pub mod usecase;
@@ -43,7 +45,9 @@ pub use event::{EventKind, QuotaEvent};
 pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Revision};
 pub use id::{QuotaId, QuotaIdError};
 pub use ledger::{
-    ChangedPeriod, Increment, IncrementOutcome, IncrementResult, Pruned, QuotaLedger, Reset,
+    ChangedPeriod, Effect, Increment, IncrementOutcome, IncrementResult, Operation,
+    OperationResult, Posted, Pruned, QuotaLedger, Refund, RefundOutcome, RefundResult,
+    ReservationAction, ReservationChange, ReservationOutcome, ReservationResult, Reserve, Reset,
     Retention,
 };
 pub use outbox::{Backlog, Delivery, Leadership, LoggedEvent, QuotaEventLog};
@@ -53,5 +57,6 @@ pub use quotas::Quotas;
 pub use repository::{
     Changes, PolicyChange, PolicyFilter, QuotaPolicyRepository, RepositoryError, Unused,
 };
+pub use reservation::{LastUse, Reservation, ReservationId, ReservationStatus, SettledFor};
 pub use subject::{Subject, SubjectType, UnknownSubjectType};
-pub use usage::{PeriodUsage, QuotaUsage};
+pub use usage::{PeriodUsage, QuotaUsage, Units};

@@ -47,14 +47,14 @@ impl Quotas {
         self.catalog.find(id).await
     }
 
-    /// Returns the usage in the ledger.
+    /// Returns the units that are used or reserved, as the ledger has them.
     pub(crate) async fn ledger_usage(
         &self,
         id: &QuotaId,
         span: &PeriodSpan,
     ) -> Result<u64, RepositoryError> {
         let usage = self.ledger.usage(id, &span.name).await?;
-        Ok(usage.map_or(0, |usage| usage.used))
+        Ok(usage.map_or(0, |usage| usage.taken()))
     }
 
     /// Corrects a counter to `kept`, which was read from the ledger after the counter showed

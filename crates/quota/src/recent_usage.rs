@@ -7,7 +7,7 @@ use std::{
 
 use headgate::Timestamp;
 
-use crate::{IncrementOutcome, IncrementResult, PeriodSpan, QuotaId, QuotaPolicy, QuotaUsage};
+use crate::{Effect, PeriodSpan, QuotaId, QuotaPolicy, QuotaUsage, Units};
 
 /// Usage from the latest commit of each policy, for its latest period only.
 #[derive(Debug, Default)]
@@ -16,8 +16,7 @@ pub(crate) struct RecentUsage(Mutex<HashMap<QuotaId, Recent>>);
 #[derive(Debug, Default)]
 struct Recent {
     period_name: String,
-    used: u64,
-    limit: u64,
+    units: Units,
     /// `true` if the ledger has recorded the exceeded event of this period.
     exceeded: bool,
     at: Timestamp,
@@ -42,17 +41,13 @@ impl RecentUsage {
         &self,
         policy: &QuotaId,
         span: &PeriodSpan,
-        result: IncrementResult,
+        &Effect { units, exceeded, .. }: &Effect,
         at: Timestamp,
     ) {
-        let (used, limit) = (result.used, result.limit);
-        let denied = result.outcome == IncrementOutcome::Denied;
-        let exceeded = denied || QuotaUsage::is_exceeded(used, limit);
         let mut policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match policies.get_mut(policy) {
             Some(recent) if recent.period_name == span.name => {
-                let exceeded = recent.exceeded || exceeded;
-                *recent = Recent { used, limit, exceeded, at, ..std::mem::take(recent) };
+                *recent = Recent { units, exceeded, at, ..std::mem::take(recent) };
             }
             // Increments of the period that just ended may still be in flight.
             Some(recent) if recent.period_name.as_str() > span.name.as_str() => {}
@@ -61,17 +56,17 @@ impl RecentUsage {
                     policies.clear();
                 }
                 let period_name = span.name.clone();
-                let recent = Recent { period_name, used, limit, exceeded, at, ..Recent::default() };
+                let recent = Recent { period_name, units, exceeded, at, ..Recent::default() };
                 policies.insert(policy.clone(), recent);
             }
         }
     }
 
-    /// Returns the latest known usage; `None` if there is none for this period.
-    pub(crate) fn used(&self, policy: &QuotaId, span: &PeriodSpan) -> Option<u64> {
+    /// Returns the latest known units; `None` if there are none for this period.
+    pub(crate) fn units(&self, policy: &QuotaId, span: &PeriodSpan) -> Option<Units> {
         let policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = policies.get(policy).filter(|recent| recent.period_name == span.name);
-        recent.map(|recent| recent.used)
+        recent.map(|recent| recent.units)
     }
 
     /// Returns `true` if the counter of a policy is due for a comparison; if so, it is not due
@@ -89,21 +84,22 @@ impl RecentUsage {
         due
     }
 
-    /// Returns the usage if the ledger recently proved that `amount` exceeds the limit and has
-    /// recorded the exceeded event.
+    /// Returns the units if the ledger recently proved that `amount` exceeds the limit and has
+    /// recorded the exceeded event. Only used units count: reserved ones may come back at any time.
     pub(crate) fn recent_denial(
         &self,
         policy: &QuotaPolicy,
         span: &PeriodSpan,
         amount: u64,
         now: Timestamp,
-    ) -> Option<u64> {
+    ) -> Option<Units> {
         let policies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = policies.get(&policy.id)?;
-        let same = recent.period_name == span.name && recent.limit == policy.spec.limit;
+        let units = recent.units;
+        let same = recent.period_name == span.name && units.limit == policy.spec.limit;
         let fresh = now >= recent.at && now.since(recent.at) < DENIAL_TTL;
-        let fits = QuotaUsage::admits(recent.used, amount, recent.limit);
-        (same && fresh && recent.exceeded && !fits).then_some(recent.used)
+        let fits = QuotaUsage::admits(units.used, amount, units.limit);
+        (same && fresh && recent.exceeded && !fits).then_some(units)
     }
 
     /// Removes a policy that changed.

@@ -159,6 +159,11 @@ impl RepositoryError {
         Self::Unavailable(Arc::new(cause))
     }
 
+    /// Creates the error of a result that does not belong to its operation, which is a defect.
+    pub(crate) fn mismatched(operation: &str) -> Self {
+        Self::Corrupt(format!("the ledger gave another result than that of {operation}"))
+    }
+
     /// Wraps the cause of a lost confirmation.
     pub fn unconfirmed(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::Unconfirmed(Arc::new(cause))

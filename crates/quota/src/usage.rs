@@ -19,14 +19,27 @@ pub struct QuotaUsage {
     pub limit: u64,
     /// Units used.
     pub used: u64,
-    /// Units left.
+    /// Units that pending reservations hold besides.
+    pub reserved: u64,
+    /// Units left, neither used nor reserved.
     pub remaining: u64,
     /// Usage in percent of the limit with two decimals, rounded down.
     pub usage_percent: f64,
-    /// `true` if no units are left.
+    /// `true` if all units are used.
     pub exceeded: bool,
     /// Time of the reading.
     pub retrieved_at: Timestamp,
+}
+
+/// Units of a policy in a period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Units {
+    /// Units used.
+    pub used: u64,
+    /// Units that pending reservations hold besides.
+    pub reserved: u64,
+    /// Limit.
+    pub limit: u64,
 }
 
 /// Usage of a policy in a period, as stored in the ledger.
@@ -38,23 +51,49 @@ pub struct PeriodUsage {
     pub limit: u64,
     /// Units used.
     pub used: u64,
+    /// Units that pending reservations hold besides.
+    pub reserved: u64,
     /// Time of closing; `None` while the period is open.
     pub closed_at: Option<Timestamp>,
     /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
+// === impl Units ===
+
+impl Units {
+    /// Returns the units that are used or reserved.
+    pub const fn taken(self) -> u64 {
+        self.used.saturating_add(self.reserved)
+    }
+
+    /// Returns the units that are left.
+    pub const fn remaining(self) -> u64 {
+        self.limit.saturating_sub(self.taken())
+    }
+}
+
+// === impl PeriodUsage ===
+
+impl PeriodUsage {
+    /// Returns the units that are used or reserved.
+    pub const fn taken(&self) -> u64 {
+        self.used.saturating_add(self.reserved)
+    }
+}
+
 // === impl QuotaUsage ===
 
 impl QuotaUsage {
-    /// Creates the usage of a policy in `span`, where `limit` is its current limit or an earlier
+    /// Creates the usage of a policy in `span`, where the limit is its current one or an earlier
     /// one.
     pub fn new(
         policy: &QuotaPolicy,
         span: PeriodSpan,
-        (used, limit): (u64, u64),
+        units: Units,
         retrieved_at: Timestamp,
     ) -> Self {
+        let Units { used, reserved, limit } = units;
         Self {
             quota_id: policy.id.clone(),
             subject: policy.spec.subject.clone(),
@@ -62,7 +101,8 @@ impl QuotaUsage {
             span,
             limit,
             used,
-            remaining: limit.saturating_sub(used),
+            reserved,
+            remaining: units.remaining(),
             usage_percent: Self::percent(used, limit),
             exceeded: Self::is_exceeded(used, limit),
             retrieved_at,
@@ -80,7 +120,7 @@ impl QuotaUsage {
         used.saturating_add(amount) <= limit
     }
 
-    /// Returns `true` if no units are left.
+    /// Returns `true` if all units are used.
     pub const fn is_exceeded(used: u64, limit: u64) -> bool {
         used >= limit
     }
@@ -136,18 +176,22 @@ mod tests {
         let (id, spec) = ("quota_1".parse().unwrap(), draft.validate(None).unwrap());
         let policy = QuotaPolicy { id, spec, created_at: start, updated_at: start };
         let span = policy.spec.span(start).unwrap();
+        let units = |used| Units { used, reserved: 0, limit: 10 };
         let seconds =
-            |at| QuotaUsage::new(&policy, span.clone(), (3, 10), at).seconds_until_reset();
+            |at| QuotaUsage::new(&policy, span.clone(), units(3), at).seconds_until_reset();
         assert_eq!(seconds(start), 86_400);
         assert_eq!(seconds(start.plus(1)), 86_400);
         assert_eq!(seconds(start.plus(1_000_000)), 86_399);
         assert_eq!(seconds(span.end), 1, "a client that waits 0 s would ask again at once");
 
-        let usage = QuotaUsage::new(&policy, span.clone(), (3, 10), start);
+        let usage = QuotaUsage::new(&policy, span.clone(), units(3), start);
         assert_eq!((usage.used, usage.remaining, usage.exceeded), (3, 7, false));
         assert_eq!(usage.usage_percent.to_string(), "30");
-        let over = QuotaUsage::new(&policy, span.clone(), (11, 10), start);
+        let over = QuotaUsage::new(&policy, span.clone(), units(11), start);
         assert_eq!((over.remaining, over.exceeded), (0, true), "the limit was lowered");
+        let reserved = Units { reserved: 7, ..units(3) };
+        let held = QuotaUsage::new(&policy, span.clone(), reserved, start);
+        assert_eq!((held.remaining, held.exceeded), (0, false), "reserved units may come back");
     }
 
     #[test]

@@ -1,21 +1,26 @@
-//! Commits a batch of increments in one transaction, with a fixed number of statements.
+//! Commits a batch of operations in one transaction, with a fixed number of statements.
 
+mod expire;
 mod read;
+pub(super) mod reservations;
 mod sql;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
 
 use headgate::Timestamp;
 use headgate_quota::{
-    Increment, IncrementResult, QuotaId, RepositoryError,
-    ledger::book::{Account, Balance, Book, Terms},
+    Operation, Posted, QuotaId, RepositoryError,
+    ledger::book::{Account, Balance, Book, ChargeWrite, Terms},
 };
 
+pub(super) use self::expire::release_expired;
 use self::{
     read::{balance, charge, terms},
+    reservations::{ReservationKey, ReservationRow},
     wire::{
-        ChargeRow, EventRow, PeriodRow, UsageRow, charge_key, charge_row, event_row, usage_row,
+        ChargeKey, ChargeRow, EventRow, PeriodRow, UsageRow, charge_key, charge_row, event_row,
+        usage_row,
     },
 };
 use super::{
@@ -24,75 +29,86 @@ use super::{
 };
 use crate::{moment::Moment, row::Row, session::Session, statement::Statement};
 
-/// A batch of increments and its transaction.
+/// A batch of operations and its transaction.
 pub(super) struct Batch<'a> {
     session: Session,
-    increments: &'a [Increment],
-    now: Timestamp,
+    operations: &'a [Operation],
+    /// Time of the writes.
+    at: Timestamp,
     book: Book,
 }
 
 /// The result of a batch.
 pub(super) enum Decided {
     /// The batch is committed.
-    Committed(Vec<IncrementResult>),
-    /// Nothing was done, because the marked increments are not of the current period.
+    Committed(Vec<Posted>),
+    /// Nothing was done, because the marked operations are not of the current period.
     OutOfPeriod(Vec<bool>),
 }
 
 // === impl Batch ===
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(session: Session, increments: &'a [Increment]) -> Self {
-        let latest = increments.iter().map(|increment| increment.at).max();
-        let now = Moment::shown(latest.unwrap_or_default());
-        Self { session, increments, now, book: Book::default() }
+    pub(super) fn new(session: Session, operations: &'a [Operation]) -> Self {
+        let latest = operations.iter().map(Operation::at).max();
+        let at = Moment::shown(latest.unwrap_or_default());
+        Self { session, operations, at, book: Book::default() }
     }
 
-    /// Reads, decides, writes and commits; does nothing if an increment is not of the current
+    /// Reads, decides, writes and commits; does nothing if an operation is not of the current
     /// period.
     pub(super) async fn decide_if_current(
         mut self,
         clock: &LedgerClock,
         began: BeginTime,
     ) -> Result<Decided, RepositoryError> {
-        let terms = self.read_balances().await?;
-        // Without a policy nothing is charged, so the period does not matter.
-        if let Some(row) = terms.first() {
-            let now = clock.read(row, began)?;
-            let is_out = |increment: &Increment| !increment.span.is_current(now);
-            let out_of_period: Vec<bool> = self.increments.iter().map(is_out).collect();
+        // Without a policy nothing is done, so the time does not matter.
+        let now = self.read_balances(clock, began).await?;
+        if let Some(now) = now {
+            let is_out = |one: &Operation| one.span().is_some_and(|span| !span.is_current(now));
+            let out_of_period: Vec<bool> = self.operations.iter().map(is_out).collect();
             if out_of_period.contains(&true) {
                 return Ok(Decided::OutOfPeriod(out_of_period));
             }
         }
-        self.decide_read().await.map(Decided::Committed)
+        self.decide_read(now.unwrap_or_default()).await.map(Decided::Committed)
     }
 
     /// Reads, decides, writes and commits without checking the period.
-    pub(super) async fn decide(mut self) -> Result<Vec<IncrementResult>, RepositoryError> {
-        self.read_balances().await?;
-        self.decide_read().await
+    pub(super) async fn decide(
+        mut self,
+        clock: &LedgerClock,
+        began: BeginTime,
+    ) -> Result<Vec<Posted>, RepositoryError> {
+        let now = self.read_balances(clock, began).await?;
+        self.decide_read(now.unwrap_or_default()).await
     }
 
-    async fn decide_read(mut self) -> Result<Vec<IncrementResult>, RepositoryError> {
+    async fn decide_read(mut self, now: Timestamp) -> Result<Vec<Posted>, RepositoryError> {
+        self.expire_reservations(now).await?;
         self.read_charges().await?;
-        let results = self.increments.iter().map(|increment| self.book.decide(increment));
-        let results: Vec<IncrementResult> = results.collect();
+        self.read_reservations().await?;
+        let posted: Vec<Posted> =
+            self.operations.iter().map(|operation| self.book.decide(operation, now)).collect();
         self.write_balances().await?;
         self.write_charges().await?;
+        self.write_reservations().await?;
         self.write_events().await?;
         commit(self.session).await?;
-        Ok(results)
+        Ok(posted)
     }
 
     /// Locks the usage rows in a fixed order, which prevents deadlocks, and then reads the
-    /// policies, which may have changed while others held the locks. Returns the rows of the
-    /// policies.
-    async fn read_balances(&mut self) -> Result<Vec<Row>, RepositoryError> {
+    /// policies, which may have changed while others held the locks. Returns the database's time,
+    /// unless all policies are unknown.
+    async fn read_balances(
+        &mut self,
+        clock: &LedgerClock,
+        began: BeginTime,
+    ) -> Result<Option<Timestamp>, RepositoryError> {
         let periods = to_json(&self.periods())?;
         let ensure = Statement::either(sql::ENSURE.0, sql::ENSURE.1);
-        self.session.execute(ensure.bind(&*periods).bind(self.now)).await?;
+        self.session.execute(ensure.bind(&*periods).bind(self.at)).await?;
         let lock = Statement::either(sql::LOCK.0, sql::LOCK.1).bind(&*periods);
         let rows = self.session.rows(lock).await?;
         let policies = self.read_policies().await?;
@@ -102,36 +118,42 @@ impl<'a> Batch<'a> {
             let (account, balance) = balance(row, &terms)?;
             self.book.add_balance(account, balance);
         }
-        // A disabled policy needs no row.
+        // A disabled policy needs no row, and neither does a period without usage.
         let locked: BTreeSet<Account> = self.book.accounts().cloned().collect();
-        for increment in self.increments {
-            let account = Account::of(increment);
-            if let Some(terms) = terms.get(&increment.policy)
+        for operation in self.operations {
+            let account = Account::of(operation);
+            if let Some(terms) = terms.get(operation.policy())
                 && !locked.contains(&account)
             {
                 let terms = Terms { enabled: false, ..terms.clone() };
-                self.book.add_balance(account, Balance::new(Some(terms), 0));
+                let end = operation.span().map(|span| span.end).unwrap_or_default();
+                self.book.add_balance(account, Balance::new(Some(terms), 0, end));
             }
         }
-        Ok(policies)
+        policies.first().map(|row| clock.read(row, began)).transpose()
     }
 
-    /// Returns the periods of the increments, sorted and without duplicates.
+    /// Returns the periods of the operations, sorted and without duplicates.
     fn periods(&self) -> Vec<PeriodRow<'a>> {
-        let periods = self.increments.iter().map(PeriodRow::of);
-        let periods: BTreeMap<_, _> = periods.map(|period| (period.key(), period)).collect();
+        let mut periods = BTreeMap::new();
+        for period in self.operations.iter().map(PeriodRow::of) {
+            match periods.entry(period.key()) {
+                Entry::Vacant(entry) => drop(entry.insert(period)),
+                Entry::Occupied(mut entry) => entry.get_mut().merge(&period),
+            }
+        }
         periods.into_values().collect()
     }
 
     async fn read_policies(&mut self) -> Result<Vec<Row>, RepositoryError> {
-        let ids: BTreeSet<&str> = self.increments.iter().map(|one| one.policy.as_str()).collect();
+        let ids: BTreeSet<&str> = self.operations.iter().map(|one| one.policy().as_str()).collect();
         let ids = to_json(&ids.into_iter().collect::<Vec<_>>())?;
         let statement = Statement::either(sql::TERMS.0, sql::TERMS.1).bind(&*ids);
         Ok(self.session.rows(statement).await?)
     }
 
     async fn read_charges(&mut self) -> Result<(), RepositoryError> {
-        let keys: Vec<ChargeRow<'_>> = self.increments.iter().filter_map(charge_key).collect();
+        let keys: Vec<ChargeKey<'_>> = self.operations.iter().filter_map(charge_key).collect();
         if keys.is_empty() {
             return Ok(());
         }
@@ -144,6 +166,21 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    async fn read_reservations(&mut self) -> Result<(), RepositoryError> {
+        let keys = self.operations.iter().filter_map(reservations::key);
+        let keys: Vec<ReservationKey<'_>> = keys.collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let statement = Statement::either(reservations::SELECT.0, reservations::SELECT.1);
+        let rows = self.session.rows(statement.bind(&*to_json(&keys)?)).await?;
+        for row in &rows {
+            let (account, reservation) = reservations::read(row)?;
+            self.book.add_reservation(account, reservation);
+        }
+        Ok(())
+    }
+
     async fn write_balances(&mut self) -> Result<(), RepositoryError> {
         let mut changed: Vec<UsageRow<'_>> = self.book.changed().map(usage_row).collect();
         if changed.is_empty() {
@@ -151,18 +188,34 @@ impl<'a> Batch<'a> {
         }
         changed.sort_by_key(|row| (row.policy_id, row.period_name));
         let statement = Statement::either(sql::UPDATE_USAGES.0, sql::UPDATE_USAGES.1);
-        let statement = statement.bind(&*to_json(&changed)?).bind(self.now);
+        let statement = statement.bind(&*to_json(&changed)?).bind(self.at);
         Ok(self.session.execute(statement).await?)
     }
 
     async fn write_charges(&mut self) -> Result<(), RepositoryError> {
-        let charges: Vec<ChargeRow<'_>> = self.book.new_charges().map(charge_row).collect();
-        if charges.is_empty() {
+        let rows =
+            |write| -> Vec<ChargeRow<'_>> { self.book.charges(write).map(charge_row).collect() };
+        let (new, refunded) = (rows(ChargeWrite::Insert), rows(ChargeWrite::Update));
+        if !new.is_empty() {
+            let statement = Statement::either(sql::INSERT_CHARGES.0, sql::INSERT_CHARGES.1);
+            let statement = statement.bind(&*to_json(&new)?).bind(self.at);
+            self.session.execute(statement).await?;
+        }
+        if !refunded.is_empty() {
+            let statement = Statement::either(sql::REFUND_CHARGES.0, sql::REFUND_CHARGES.1);
+            self.session.execute(statement.bind(&*to_json(&refunded)?)).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_reservations(&mut self) -> Result<(), RepositoryError> {
+        let changed = self.book.changed_reservations().map(reservations::row);
+        let changed: Vec<ReservationRow<'_>> = changed.collect();
+        if changed.is_empty() {
             return Ok(());
         }
-        let statement = Statement::either(sql::INSERT_CHARGES.0, sql::INSERT_CHARGES.1);
-        let statement = statement.bind(&*to_json(&charges)?).bind(self.now);
-        Ok(self.session.execute(statement).await?)
+        let statement = Statement::either(reservations::WRITE.0, reservations::WRITE.1);
+        Ok(self.session.execute(statement.bind(&*to_json(&changed)?)).await?)
     }
 
     async fn write_events(&mut self) -> Result<(), RepositoryError> {

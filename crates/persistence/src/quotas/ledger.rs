@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use headgate::{Clock as _, Timestamp};
 use headgate_quota::{
-    ChangedPeriod, Increment, IncrementOutcome, IncrementResult, Listed, Page, PeriodUsage, Pruned,
-    QuotaId, QuotaLedger, RepositoryError, Reset, Retention,
+    ChangedPeriod, Listed, Operation, Page, PeriodUsage, Posted, Pruned, QuotaId, QuotaLedger,
+    RepositoryError, Reservation, ReservationId, ReservationStatus, Reset, Retention,
 };
 use headgate_ratelimit::AuditEntry;
 use serde_json::json;
 
 use super::{
     QuotaDatabase, commit,
-    commit::{Batch, Decided},
+    commit::{Batch, Decided, release_expired, reservations},
     corrupt, policies, prune, record, unsigned,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 macro_rules! usages {
     ($which:literal) => {
         concat!(
-            "SELECT policy_id, period_name, period_start, period_end, quota_limit, used, \
+            "SELECT policy_id, period_name, period_start, period_end, quota_limit, used, reserved, \
              closed_at, updated_at FROM quota_usages ",
             $which
         )
@@ -30,6 +30,18 @@ macro_rules! usages {
 }
 
 const ONE: &str = usages!("WHERE policy_id = $1 AND period_name = $2");
+
+/// Sums up what reservations hold whose TTL is over, but which no operation has ended yet.
+const DUE: &str = "
+    SELECT CAST(COALESCE(sum(held), 0) AS bigint) AS total FROM quota_reservations
+    WHERE policy_id = $1 AND period_name = $2 AND status = 'pending' AND expires_at <= $3";
+
+/// Selects the latest period in which a request id was charged.
+const CHARGED_PERIOD: &str = "
+    SELECT u.period_name FROM quota_usages u
+    JOIN quota_increments i ON i.policy_id = u.policy_id AND i.period_name = u.period_name
+        AND i.request_id = $2
+    WHERE u.policy_id = $1 ORDER BY u.period_start DESC LIMIT 1";
 
 const ONE_LOCKED: &str = usages!("WHERE policy_id = $1 AND period_name = $2 FOR UPDATE");
 
@@ -42,47 +54,84 @@ const CHANGED: &str = usages!(
     "WHERE closed_at IS NULL AND updated_at >= $1 ORDER BY updated_at DESC, policy_id LIMIT $2"
 );
 
+/// Pending reservations stay reserved.
 const RESET: &str = "
-    UPDATE quota_usages SET used = 0, updated_at = $3 WHERE policy_id = $1 AND period_name = $2";
+    UPDATE quota_usages SET used = reserved, resets = resets + 1, updated_at = $3
+    WHERE policy_id = $1 AND period_name = $2";
 
 const NOW: (&str, &str) = ("SELECT now() AS now", "SELECT 1");
 
 impl QuotaDatabase {
-    /// Commits the increments of the current period, if a server's clock put others elsewhere.
+    /// Commits the operations of the current period, if a server's clock put others elsewhere.
     async fn commit_current(
         &self,
-        increments: &[Increment],
+        operations: &[Operation],
         out_of_period: &[bool],
-    ) -> Result<Vec<IncrementResult>, RepositoryError> {
-        let all = increments.iter().zip(out_of_period);
+    ) -> Result<Vec<Posted>, RepositoryError> {
+        let all = operations.iter().zip(out_of_period);
         let rest: Vec<_> = all.filter(|(_, out)| !**out).map(|(one, _)| one.clone()).collect();
-        let results = if rest.is_empty() {
+        let posted = if rest.is_empty() {
             Vec::new()
         } else {
-            Batch::new(self.database.writing().await?, &rest).decide().await?
+            let (session, began) = self.writing().await?;
+            Batch::new(session, &rest).decide(&self.clock, began).await?
         };
-        let mut results = results.into_iter();
-        let not_charged =
-            IncrementResult { outcome: IncrementOutcome::OutOfPeriod, used: 0, limit: 0 };
-        let mut result = |out: &bool| if *out { None } else { results.next() };
-        Ok(out_of_period.iter().map(|out| result(out).unwrap_or(not_charged)).collect())
+        let mut posted = posted.into_iter();
+        let mut one = |(operation, out): (&Operation, &bool)| {
+            let own = if *out { None } else { posted.next() };
+            own.unwrap_or_else(|| operation.out_of_period())
+        };
+        Ok(operations.iter().zip(out_of_period).map(&mut one).collect())
+    }
+
+    /// Returns the database's time, measured now.
+    pub(super) async fn measured_now(&self) -> Result<Timestamp, RepositoryError> {
+        let (session, _) = self.revised().await?;
+        session.commit().await?;
+        Ok(self.clock.now())
     }
 }
 
 #[async_trait]
 impl QuotaLedger for QuotaDatabase {
-    async fn commit(
-        &self,
-        increments: &[Increment],
-    ) -> Result<Vec<IncrementResult>, RepositoryError> {
-        if increments.is_empty() {
+    async fn commit(&self, operations: &[Operation]) -> Result<Vec<Posted>, RepositoryError> {
+        if operations.is_empty() {
             return Ok(Vec::new());
         }
         let (session, began) = self.writing().await?;
-        match Batch::new(session, increments).decide_if_current(&self.clock, began).await? {
-            Decided::Committed(results) => Ok(results),
-            Decided::OutOfPeriod(which) => self.commit_current(increments, &which).await,
+        match Batch::new(session, operations).decide_if_current(&self.clock, began).await? {
+            Decided::Committed(posted) => Ok(posted),
+            Decided::OutOfPeriod(which) => self.commit_current(operations, &which).await,
         }
+    }
+
+    async fn reservation(
+        &self,
+        policy: &QuotaId,
+        id: &ReservationId,
+    ) -> Result<Option<Reservation>, RepositoryError> {
+        let mut session = self.database.reading().await?;
+        let one = Statement::new(reservations::SELECT_ONE).bind(policy);
+        let row = session.row(one.bind(id.period_name()).bind(id.as_str())).await?;
+        session.commit().await?;
+        let found = row.as_ref().map(reservations::read).transpose()?;
+        Ok(found.map(|(_, mut reservation)| {
+            if reservation.is_due(self.clock.now()) {
+                reservation.end(ReservationStatus::Expired);
+            }
+            reservation
+        }))
+    }
+
+    async fn charged_period(
+        &self,
+        policy: &QuotaId,
+        request_id: &str,
+    ) -> Result<Option<String>, RepositoryError> {
+        let mut session = self.database.reading().await?;
+        let row = session.row(Statement::new(CHARGED_PERIOD).bind(policy).bind(request_id)).await?;
+        session.commit().await?;
+        row.map(|row| row.get("period_name").map_err(corrupt("a usage"))).transpose()
     }
 
     async fn usage(
@@ -92,8 +141,16 @@ impl QuotaLedger for QuotaDatabase {
     ) -> Result<Option<PeriodUsage>, RepositoryError> {
         let mut session = self.database.reading().await?;
         let row = session.row(Statement::new(ONE).bind(policy).bind(period_name)).await?;
+        let mut usage = row.as_ref().map(record::usage).transpose()?;
+        if let Some(usage) = &mut usage
+            && usage.reserved > 0
+        {
+            let due = Statement::new(DUE).bind(policy).bind(period_name);
+            let due = session.count(due.bind(self.clock.now())).await?;
+            usage.reserved = usage.reserved.saturating_sub(due);
+        }
         session.commit().await?;
-        row.as_ref().map(record::usage).transpose()
+        Ok(usage)
     }
 
     async fn history(
@@ -143,11 +200,14 @@ impl QuotaLedger for QuotaDatabase {
         rows.iter().map(changed_period).collect()
     }
 
+    async fn release_expired(&self) -> Result<u64, RepositoryError> {
+        release_expired(self).await
+    }
+
     async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError> {
         // Measure the database's clock first: an unmeasured one might close periods too early.
-        let (session, _) = self.revised().await?;
-        session.commit().await?;
-        prune::close(&self.database, now.min(self.clock.now())).await
+        let measured = self.measured_now().await?;
+        prune::close(&self.database, now.min(measured)).await
     }
 
     async fn prune(&self, retention: &Retention) -> Result<Pruned, RepositoryError> {
@@ -182,7 +242,7 @@ fn changed_period(row: &Row) -> Result<ChangedPeriod, RepositoryError> {
         let period_name = row.get("period_name")?;
         Ok((period_name, unsigned(row.get("used")?)))
     };
-    let (period_name, used) = read().map_err(corrupt(&id))?;
+    let (period_name, taken) = read().map_err(corrupt(&id))?;
     let policy = id.parse().map_err(|error| RepositoryError::Corrupt(format!("{id}: {error}")))?;
-    Ok(ChangedPeriod { policy, period_name, used })
+    Ok(ChangedPeriod { policy, period_name, taken })
 }

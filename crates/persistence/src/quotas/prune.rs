@@ -29,10 +29,18 @@ const DELETE_REQUEST_IDS: &str = "
         WHERE u.closed_at IS NOT NULL AND u.period_end < $1 LIMIT $2)
     RETURNING 1";
 
+const DELETE_RESERVATIONS: &str = "
+    DELETE FROM quota_reservations WHERE (policy_id, period_name, id) IN (
+        SELECT r.policy_id, r.period_name, r.id FROM quota_reservations r
+        JOIN quota_usages u ON u.policy_id = r.policy_id AND u.period_name = r.period_name
+        WHERE u.closed_at IS NOT NULL AND u.period_end < $1 AND r.status <> 'pending' LIMIT $2)
+    RETURNING 1";
+
+/// A period with pending reservations stays until they have ended.
 const DELETE_PERIODS: &str = "
     DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
         SELECT policy_id, period_name FROM quota_usages
-        WHERE closed_at IS NOT NULL AND period_end < $1 LIMIT $2)
+        WHERE closed_at IS NOT NULL AND period_end < $1 AND reserved = 0 LIMIT $2)
     RETURNING 1";
 
 /// Keeps events that are not delivered to all sinks, however old they are.
@@ -63,17 +71,18 @@ pub(super) async fn prune(
     database: &Database,
     retention: &Retention,
 ) -> Result<Pruned, RepositoryError> {
-    // Request ids are found by their period, so they must be deleted first.
+    // Request ids and reservations are found by their period, so they must be deleted first.
     let request_ids_before = retention.request_ids_before.max(retention.periods_before);
     let sinks = to_json(&retention.sinks)?;
     let request_ids = || Statement::new(DELETE_REQUEST_IDS).bind(request_ids_before).bind(BATCH);
+    let reservations = || Statement::new(DELETE_RESERVATIONS).bind(request_ids_before).bind(BATCH);
     let periods = || Statement::new(DELETE_PERIODS).bind(retention.periods_before).bind(BATCH);
     let events = || {
         let events = Statement::either(DELETE_EVENTS.0, DELETE_EVENTS.1);
         events.bind(retention.events_before).bind(BATCH).bind(&*sinks)
     };
     Ok(Pruned {
-        request_ids: all(database, request_ids).await?,
+        request_ids: all(database, request_ids).await? + all(database, reservations).await?,
         periods: all(database, periods).await?,
         events: all(database, events).await?,
     })

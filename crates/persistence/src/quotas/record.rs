@@ -83,10 +83,12 @@ pub(super) fn usage(row: &Row) -> Result<PeriodUsage, RepositoryError> {
             start: row.time("period_start")?,
             end: row.time("period_end")?,
         };
+        let (taken, reserved) = (unsigned(row.get("used")?), unsigned(row.get("reserved")?));
         Ok(PeriodUsage {
             span,
             limit: unsigned(row.get("quota_limit")?),
-            used: unsigned(row.get("used")?),
+            used: taken.saturating_sub(reserved),
+            reserved,
             closed_at: row.get::<Option<Moment>>("closed_at")?.map(|moment| moment.0),
             updated_at: row.time("updated_at")?,
         })

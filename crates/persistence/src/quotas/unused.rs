@@ -36,14 +36,27 @@ const DELETE_REQUEST_IDS: &str = of_unused!(
     "1"
 );
 
-/// Request ids are found by their period, so they must be deleted first.
+/// Reservations of closed periods.
+const DELETE_RESERVATIONS: &str = of_unused!(
+    "DELETE FROM quota_reservations WHERE (policy_id, period_name, id) IN (
+        SELECT r.policy_id, r.period_name, r.id FROM quota_policies p
+        JOIN quota_usages u ON u.policy_id = p.id
+        JOIN quota_reservations r ON r.policy_id = u.policy_id AND r.period_name = u.period_name",
+    "u.closed_at IS NOT NULL",
+    "1"
+);
+
+/// Request ids and reservations are found by their period, so they must be deleted first.
 const DELETE_PERIODS: &str = of_unused!(
     "DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
         SELECT u.policy_id, u.period_name FROM quota_policies p
         JOIN quota_usages u ON u.policy_id = p.id",
     "u.closed_at IS NOT NULL AND NOT EXISTS (
         SELECT 1 FROM quota_increments i
-        WHERE i.policy_id = u.policy_id AND i.period_name = u.period_name)",
+        WHERE i.policy_id = u.policy_id AND i.period_name = u.period_name)
+    AND NOT EXISTS (
+        SELECT 1 FROM quota_reservations r
+        WHERE r.policy_id = u.policy_id AND r.period_name = u.period_name)",
     "1"
 );
 
@@ -61,6 +74,7 @@ pub(super) async fn delete(
     unused: &Unused<'_>,
 ) -> Result<u64, RepositoryError> {
     prune::all(database, || about(DELETE_REQUEST_IDS, unused)).await?;
+    prune::all(database, || about(DELETE_RESERVATIONS, unused)).await?;
     prune::all(database, || about(DELETE_PERIODS, unused)).await?;
     let mut total = 0;
     loop {

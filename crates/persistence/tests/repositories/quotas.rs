@@ -9,6 +9,8 @@ mod model;
 mod outages;
 mod periods;
 mod policies;
+mod refunds;
+mod reservations;
 mod resets;
 mod retries;
 mod setup;

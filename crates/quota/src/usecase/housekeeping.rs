@@ -1,4 +1,4 @@
-//! Periodic tasks: reconcile counters, close periods, delete old data.
+//! Periodic tasks: reconcile counters, end expired reservations, close periods, delete old data.
 
 use std::time::Duration;
 
@@ -42,6 +42,12 @@ impl Housekeeping {
         Self(quotas.clone())
     }
 
+    /// Ends reservations whose TTL is over; returns how many. Operations on their policies do so,
+    /// too.
+    pub async fn release_expired(&self) -> Result<u64, RepositoryError> {
+        self.0.ledger.release_expired().await
+    }
+
     /// Closes periods that have ended; returns how many. Late increments of a closed period still
     /// count in it.
     pub async fn close_periods(&self) -> Result<u64, RepositoryError> {
@@ -68,7 +74,7 @@ impl Housekeeping {
             if span.name != changed.period_name {
                 continue;
             }
-            if self.compare(&policy, &span, changed.used, &mut drift).await?.is_err() {
+            if self.compare(&policy, &span, changed.taken, &mut drift).await?.is_err() {
                 break;
             }
         }

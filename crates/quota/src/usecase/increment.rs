@@ -40,6 +40,9 @@ pub enum IncrementError {
     /// Another amount was charged under the same request id.
     #[error("request_id {0} was used with another amount in this period")]
     Conflict(String),
+    /// It was charged under the same request id, and refunded.
+    #[error("request_id {0} was refunded in this period; send a new one")]
+    Refunded(String),
     /// The queue is full.
     #[error("too many increments are waiting; try again")]
     Overloaded,
@@ -73,14 +76,19 @@ impl IncrementUsage {
         (Self { quotas: quotas.clone(), queue }, committer)
     }
 
-    /// Returns the number of increments that wait for the ledger.
+    /// Returns the number of operations that wait for the ledger.
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// Returns the counts of transactions and increments.
+    /// Returns the counts of transactions and operations.
     pub const fn tally(&self) -> &Arc<Tally> {
         self.queue.tally()
+    }
+
+    /// Returns the state and the queue, for other operations that the committer commits.
+    pub(super) const fn parts(&self) -> (&Quotas, &Queue) {
+        (&self.quotas, &self.queue)
     }
 
     /// Consumes `amount` if that much is left in the current period. A request id that was charged
@@ -116,9 +124,12 @@ impl IncrementUsage {
         }
         let increment = attempt.increment(request_id);
         let result = self.queue.commit(Arc::clone(policy), increment).await?;
+        let Some(result) = result.increment() else {
+            return Err(RepositoryError::mismatched("an increment").into());
+        };
         match result.outcome {
             IncrementOutcome::ExceedsLimit => {
-                Err(IncrementError::Invalid(vec![exceeds_limit(result.limit)]))
+                Err(IncrementError::Invalid(vec![exceeds_limit(result.units.limit)]))
             }
             IncrementOutcome::Charged | IncrementOutcome::Replayed | IncrementOutcome::Denied => {
                 Ok(attempt.incremented(result))
@@ -128,6 +139,9 @@ impl IncrementUsage {
             IncrementOutcome::NotFound => Err(RepositoryError::NotFound(id.clone()).into()),
             IncrementOutcome::Conflict => {
                 Err(IncrementError::Conflict(request_id.unwrap_or_default().to_owned()))
+            }
+            IncrementOutcome::Refunded => {
+                Err(IncrementError::Refunded(request_id.unwrap_or_default().to_owned()))
             }
         }
     }
@@ -155,7 +169,7 @@ fn validate(
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-fn check_request_id(text: &str) -> Option<FieldError> {
+pub(super) fn check_request_id(text: &str) -> Option<FieldError> {
     let max = IncrementUsage::MAX_REQUEST_ID;
     let valid = (1..=max).contains(&text.chars().count()) && !text.chars().any(char::is_control);
     (!valid).then(|| FieldError {
@@ -173,7 +187,7 @@ pub(super) fn check_amount(policy: &ActivePolicy, amount: u64) -> Result<(), Fie
 }
 
 /// Checks that some policy could admit the amount.
-fn check_range(amount: u64) -> Result<(), FieldError> {
+pub(super) fn check_range(amount: u64) -> Result<(), FieldError> {
     let (reason, message) = match amount {
         0 => ("must_be_positive", "amount must be greater than 0".to_owned()),
         amount if amount > Cost::MAX => {
@@ -184,7 +198,7 @@ fn check_range(amount: u64) -> Result<(), FieldError> {
     Err(FieldError { field: "amount", reason, message })
 }
 
-fn exceeds_limit(limit: u64) -> FieldError {
+pub(super) fn exceeds_limit(limit: u64) -> FieldError {
     let message = format!("amount must be at most the limit of {limit}");
     FieldError { field: "amount", reason: "too_large", message }
 }
@@ -207,13 +221,12 @@ impl Attempt<'_> {
     /// the counter still confirms it: a reset by another process shows there first.
     async fn recent_denial(&self) -> Option<Incremented> {
         let policy = self.policy.policy();
-        let used = self.quotas.recent.recent_denial(policy, &self.span, self.amount, self.now)?;
+        let units = self.quotas.recent.recent_denial(policy, &self.span, self.amount, self.now)?;
         let shown = self.quotas.counter.read(self.policy, &self.span).await.ok()??;
-        let limit = policy.spec.limit;
-        if QuotaUsage::admits(shown, self.amount, limit) {
+        if QuotaUsage::admits(shown, self.amount, units.limit) {
             return None;
         }
-        Some(self.incremented(IncrementResult { outcome: IncrementOutcome::Denied, used, limit }))
+        Some(self.incremented(IncrementResult { outcome: IncrementOutcome::Denied, units }))
     }
 
     fn increment(&self, request_id: Option<&str>) -> Increment {
@@ -234,7 +247,7 @@ impl Attempt<'_> {
         let replayed = result.outcome == IncrementOutcome::Replayed;
         let allowed = replayed || result.outcome == IncrementOutcome::Charged;
         let (policy, span) = (self.policy.policy(), PeriodSpan::clone(&self.span));
-        let usage = QuotaUsage::new(policy, span, (result.used, result.limit), self.now);
+        let usage = QuotaUsage::new(policy, span, result.units, self.now);
         Incremented { allowed, replayed, usage }
     }
 }

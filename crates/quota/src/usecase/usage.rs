@@ -5,7 +5,9 @@ use headgate_admin::{FieldError, Listed, Page};
 use thiserror::Error;
 
 use super::increment::check_amount;
-use crate::{ActivePolicy, PeriodSpan, PeriodUsage, QuotaId, QuotaUsage, Quotas, RepositoryError};
+use crate::{
+    ActivePolicy, PeriodSpan, PeriodUsage, QuotaId, QuotaUsage, Quotas, RepositoryError, Units,
+};
 
 /// Reads usage.
 #[derive(Clone, Debug)]
@@ -16,7 +18,7 @@ pub struct ReadUsage(Quotas);
 pub struct UsageCheck {
     /// `true` if the amount would be admitted.
     pub allowed: bool,
-    /// Current usage.
+    /// Current usage. Reserved units are part of `used`, as in a counter.
     pub usage: QuotaUsage,
 }
 
@@ -38,20 +40,20 @@ impl ReadUsage {
     }
 
     /// Returns the usage of the current period, as the ledger has it. A shared counter is used
-    /// while the ledger is unavailable.
+    /// while the ledger is unavailable; it counts reserved units as used.
     pub async fn usage(&self, id: &QuotaId) -> Result<QuotaUsage, RepositoryError> {
         let policy = self.0.find(id).await?;
         let now = self.0.now();
         let span = policy.span(now);
-        let used = match self.0.ledger_usage(id, &span).await {
-            Ok(used) => used,
+        let (used, reserved) = match self.0.ledger.usage(id, &span.name).await {
+            Ok(usage) => usage.map_or((0, 0), |usage| (usage.used, usage.reserved)),
             Err(error) => match self.shown(&policy, &span).await {
-                Ok(Some(used)) => used,
+                Ok(Some(used)) => (used, 0),
                 _ => return Err(error),
             },
         };
-        let limit = policy.policy().spec.limit;
-        Ok(QuotaUsage::new(policy.policy(), PeriodSpan::clone(&span), (used, limit), now))
+        let units = Units { used, reserved, limit: policy.policy().spec.limit };
+        Ok(QuotaUsage::new(policy.policy(), PeriodSpan::clone(&span), units, now))
     }
 
     /// Checks whether `amount`, or 1, would be admitted now.
@@ -62,8 +64,8 @@ impl ReadUsage {
         let now = self.0.now();
         let span = policy.span(now);
         let used = self.used(&policy, &span, amount).await?;
-        let limit = policy.policy().spec.limit;
-        let usage = QuotaUsage::new(policy.policy(), PeriodSpan::clone(&span), (used, limit), now);
+        let units = Units { used, reserved: 0, limit: policy.policy().spec.limit };
+        let usage = QuotaUsage::new(policy.policy(), PeriodSpan::clone(&span), units, now);
         let admitted = QuotaUsage::admits(usage.used, amount, usage.limit);
         Ok(UsageCheck { allowed: admitted || !policy.policy().spec.enabled, usage })
     }
@@ -78,8 +80,8 @@ impl ReadUsage {
         self.0.ledger.history(id, page).await
     }
 
-    /// Returns the usage of the counter if it is shared, not behind recent commits, and admits
-    /// `amount`; otherwise that of the ledger. A counter may be older than a reset, so that it
+    /// Returns the used and reserved units of the counter if it is shared, not behind recent commits,
+    /// and admits `amount`; otherwise those of the ledger. A counter may be older than a reset, so that it
     /// alone must not deny.
     async fn used(
         &self,
@@ -89,10 +91,12 @@ impl ReadUsage {
     ) -> Result<u64, RepositoryError> {
         let shown = self.shown(policy, span).await;
         let (id, limit) = (&policy.policy().id, policy.policy().spec.limit);
-        let recent = self.0.recent.used(id, span).unwrap_or_default();
+        let recent = self.0.recent.units(id, span).unwrap_or_default();
+        // Reserved units may have come back since.
+        let confirmed = |used| used == recent.taken() && recent.reserved == 0;
         if let Ok(Some(used)) = shown
-            && used >= recent
-            && (used == recent || QuotaUsage::admits(used, amount, limit))
+            && used >= recent.taken()
+            && (confirmed(used) || QuotaUsage::admits(used, amount, limit))
         {
             return Ok(used);
         }

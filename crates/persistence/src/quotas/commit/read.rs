@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use headgate_quota::{
-    QuotaId, RepositoryError, Subject,
-    ledger::book::{Account, Balance, Charge, Terms},
+    QuotaId, RepositoryError, Subject, Units,
+    ledger::book::{Account, Balance, Charge, ChargeWrite, Terms},
 };
 
 use crate::{
@@ -16,18 +16,29 @@ pub(super) fn balance(
     row: &Row,
     terms: &HashMap<QuotaId, Terms>,
 ) -> Result<(Account, Balance), RepositoryError> {
-    let read = || Ok((account(row)?, row.get("used")?, recorded_events(row)?));
-    let (account, used, (threshold_recorded, exceeded_recorded)) =
-        read().map_err(corrupt("a usage"))?;
-    let balance = Balance::new(terms.get(&account.policy).cloned(), unsigned(used));
-    Ok((account, Balance { threshold_recorded, exceeded_recorded, ..balance }))
+    let read = || {
+        let account = account(row)?;
+        let (taken, reserved) = (unsigned(row.get("used")?), unsigned(row.get("reserved")?));
+        let terms = terms.get(&account.policy).cloned();
+        let (threshold_recorded, exceeded_recorded) = recorded_events(row)?;
+        let balance = Balance {
+            reserved,
+            resets: unsigned(row.get("resets")?),
+            threshold_recorded,
+            exceeded_recorded,
+            // Less is used if an older version has reset usage, reservations included.
+            ..Balance::new(terms, taken.saturating_sub(reserved), row.time("period_end")?)
+        };
+        Ok((account, balance))
+    };
+    read().map_err(corrupt("a usage"))
 }
 
 fn recorded_events(row: &Row) -> Result<(bool, bool), sqlx::Error> {
     Ok((row.get("threshold_told")?, row.get("exceeded_told")?))
 }
 
-fn account(row: &Row) -> Result<Account, sqlx::Error> {
+pub(super) fn account(row: &Row) -> Result<Account, sqlx::Error> {
     let policy: String = row.get("policy_id")?;
     let policy = policy.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     Ok(Account { policy, period_name: row.get("period_name")? })
@@ -56,9 +67,14 @@ pub(super) fn charge(row: &Row) -> Result<(Account, String, Charge), RepositoryE
     let read = || {
         let charge = Charge {
             amount: unsigned(row.get("amount")?),
-            used: unsigned(row.get("used")?),
-            limit: unsigned(row.get("quota_limit")?),
-            is_new: false,
+            units: Units {
+                used: unsigned(row.get("used")?),
+                reserved: unsigned(row.get("reserved")?),
+                limit: unsigned(row.get("quota_limit")?),
+            },
+            resets: unsigned(row.get("resets")?),
+            refunded: row.get::<Option<i64>>("refunded")?.map(unsigned),
+            write: ChargeWrite::Unchanged,
         };
         Ok((account(row)?, row.get("request_id")?, charge))
     };

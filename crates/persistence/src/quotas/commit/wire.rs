@@ -1,23 +1,26 @@
 //! The rows of a batch as they are sent to the database.
 
 use headgate_quota::{
-    Increment, QuotaEvent,
+    Operation, QuotaEvent,
     ledger::book::{Account, Balance, Charge},
 };
 use serde::Serialize;
 
 use crate::moment::Moment;
 
-/// A period that needs a usage row.
+/// A period whose usage row is locked.
 #[derive(Serialize)]
 pub(super) struct PeriodRow<'a> {
     pub(super) policy_id: &'a str,
     pub(super) period_name: &'a str,
-    pub(super) period_start: u64,
-    pub(super) period_end: u64,
+    /// Bounds with which a missing row is created; `None` if it need not exist.
+    pub(super) period_start: Option<u64>,
+    pub(super) period_end: Option<u64>,
+    /// True if even a disabled policy needs a row.
+    pub(super) reserving: bool,
 }
 
-/// The charge of a request id, or the key of one.
+/// The charge of a request id.
 #[derive(Serialize)]
 pub(super) struct ChargeRow<'a> {
     pub(super) policy_id: &'a str,
@@ -25,7 +28,18 @@ pub(super) struct ChargeRow<'a> {
     pub(super) request_id: &'a str,
     pub(super) amount: u64,
     pub(super) used: u64,
+    pub(super) reserved: u64,
     pub(super) quota_limit: u64,
+    pub(super) resets: u64,
+    pub(super) refunded: Option<u64>,
+}
+
+/// What identifies the charge of a request id.
+#[derive(Serialize)]
+pub(super) struct ChargeKey<'a> {
+    pub(super) policy_id: &'a str,
+    pub(super) period_name: &'a str,
+    pub(super) request_id: &'a str,
 }
 
 /// The usage of a policy in a period.
@@ -33,7 +47,9 @@ pub(super) struct ChargeRow<'a> {
 pub(super) struct UsageRow<'a> {
     pub(super) policy_id: &'a str,
     pub(super) period_name: &'a str,
+    /// Used and reserved units.
     pub(super) used: u64,
+    pub(super) reserved: u64,
     pub(super) quota_limit: u64,
     pub(super) threshold_told: bool,
     pub(super) exceeded_told: bool,
@@ -59,15 +75,26 @@ pub(super) struct EventRow<'a> {
 // === impl PeriodRow ===
 
 impl<'a> PeriodRow<'a> {
-    /// Returns the period of an increment.
-    pub(super) fn of(increment: &'a Increment) -> Self {
-        let span = &increment.span;
+    /// Returns the period of an operation.
+    pub(super) fn of(operation: &'a Operation) -> Self {
+        let span = match operation {
+            Operation::Increment(_) | Operation::Reserve(_) => operation.span(),
+            Operation::Change(_) | Operation::Refund(_) => None,
+        };
         Self {
-            policy_id: increment.policy.as_str(),
-            period_name: &span.name,
-            period_start: span.start.as_micros(),
-            period_end: span.end.as_micros(),
+            policy_id: operation.policy().as_str(),
+            period_name: operation.period_name(),
+            period_start: span.map(|span| span.start.as_micros()),
+            period_end: span.map(|span| span.end.as_micros()),
+            reserving: matches!(operation, Operation::Reserve(_)),
         }
+    }
+
+    /// Adds what another operation needs of the same row.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.period_start = self.period_start.or(other.period_start);
+        self.period_end = self.period_end.or(other.period_end);
+        self.reserving |= other.reserving;
     }
 
     /// Returns its primary key.
@@ -76,15 +103,15 @@ impl<'a> PeriodRow<'a> {
     }
 }
 
-pub(super) fn charge_key(increment: &Increment) -> Option<ChargeRow<'_>> {
-    Some(ChargeRow {
-        policy_id: increment.policy.as_str(),
-        period_name: &increment.span.name,
-        request_id: increment.request_id.as_deref()?,
-        amount: increment.amount,
-        used: 0,
-        quota_limit: 0,
-    })
+/// Returns the key of the charge that an operation needs; `None` if it needs none.
+pub(super) fn charge_key(operation: &Operation) -> Option<ChargeKey<'_>> {
+    let request_id = match operation {
+        Operation::Increment(increment) => increment.request_id.as_deref()?,
+        Operation::Refund(refund) => &refund.request_id,
+        Operation::Reserve(_) | Operation::Change(_) => return None,
+    };
+    let (policy_id, period_name) = (operation.policy().as_str(), operation.period_name());
+    Some(ChargeKey { policy_id, period_name, request_id })
 }
 
 pub(super) fn charge_row<'a>(
@@ -95,8 +122,11 @@ pub(super) fn charge_row<'a>(
         period_name: &account.period_name,
         request_id,
         amount: charge.amount,
-        used: charge.used,
-        quota_limit: charge.limit,
+        used: charge.units.used,
+        reserved: charge.units.reserved,
+        quota_limit: charge.units.limit,
+        resets: charge.resets,
+        refunded: charge.refunded,
     }
 }
 
@@ -104,7 +134,8 @@ pub(super) fn usage_row<'a>((account, balance): (&'a Account, &Balance)) -> Usag
     UsageRow {
         policy_id: account.policy.as_str(),
         period_name: &account.period_name,
-        used: balance.used,
+        used: balance.used + balance.reserved,
+        reserved: balance.reserved,
         quota_limit: balance.terms.as_ref().map_or(0, |terms| terms.limit),
         threshold_told: balance.threshold_recorded,
         exceeded_told: balance.exceeded_recorded,

@@ -125,7 +125,7 @@ fn current_increments_are_committed_beside_out_of_period_ones() {
                 (span.name, span.end) = ("2026-01-01".to_owned(), Timestamp::from_micros(end));
                 span.start = Timestamp::from_micros(end - 86_400_000_000);
             }
-            increment
+            headgate_quota::Operation::from(increment)
         };
         let batch = [
             increment(26, Duration::ZERO),
@@ -135,8 +135,9 @@ fn current_increments_are_committed_beside_out_of_period_ones() {
             increment(0, Duration::from_secs(3_600)),
         ];
         let entries = database.quotas().commit(&batch).await.unwrap();
+        let results = entries.iter().map(|posted| posted.result.increment().unwrap());
         let verdicts: Vec<String> =
-            entries.iter().map(|entry| format!("{:?} {}", entry.outcome, entry.used)).collect();
+            results.map(|one| format!("{:?} {}", one.outcome, one.units.used)).collect();
         let expected =
             ["OutOfPeriod 0", "Charged 2", "Charged 1", "OutOfPeriod 0", "OutOfPeriod 0"];
         assert_eq!(verdicts, expected);

@@ -189,13 +189,21 @@ async fn migrating_adds_quotas_to_an_older_database(home: &Home) {
     let database = home.migrated().await;
     let rule = create(&database, spec("u1", 60), 0).await;
     let mut console = home.console().await;
-    for table in ["deliveries", "sinks", "events", "increments", "usages", "policies"] {
+    for table in
+        ["deliveries", "sinks", "events", "increments", "reservations", "usages", "policies"]
+    {
         console.run(&format!("DROP TABLE quota_{table}")).await;
     }
     // Remove what later migrations added, too.
     let later = ["service_configs", "audit_logs", "service_states", "denylist", "service_kinds"];
     for table in later.iter().chain(&["rate_limit_rule_changes", "quota_policy_deletions"]) {
         console.run(&format!("DROP TABLE {table}")).await;
+    }
+    // On SQLite, an earlier migration creates the table of rules again.
+    if let Home::Postgres(_) = home {
+        for column in ["lease_share_percent", "lease_hold_ms", "selector"] {
+            console.run(&format!("ALTER TABLE rate_limit_rules DROP COLUMN {column}")).await;
+        }
     }
     console.run("DELETE FROM revisions WHERE name <> 'rate_limit_rules'").await;
     console.run("DELETE FROM headgate_migrations WHERE version > 1").await;

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use headgate_quota::{Draft, Increment, IncrementOutcome, Page, QuotaLedger, QuotaPolicy};
+use headgate_quota::{
+    Draft, Increment, IncrementOutcome, Operation, Page, QuotaLedger, QuotaPolicy,
+};
 
 use super::setup::{Replica, draft, moment};
 use crate::support::{Home, on_both};
@@ -103,14 +105,18 @@ async fn a_late_commit_counts_in_its_own_period(home: &Home) {
     };
     replica.clock.set(moment("2026-02-24T00:00:05Z"));
     replica.increment(&policy.id, 1).await;
-    let entries = replica.kept.commit(std::slice::from_ref(&late)).await.unwrap();
-    assert_eq!((entries[0].outcome, entries[0].used), (IncrementOutcome::Charged, 3));
+    let commit = async |increments: Vec<Increment>| {
+        let operations: Vec<_> = increments.into_iter().map(Operation::from).collect();
+        let posted = replica.kept.commit(&operations).await.unwrap();
+        let results = posted.iter().map(|posted| posted.result.increment().unwrap());
+        results.map(|result| (result.outcome, result.units.used)).collect::<Vec<_>>()
+    };
+    assert_eq!(commit(vec![late.clone()]).await, [(IncrementOutcome::Charged, 3)]);
     // Also if the period was closed in the meantime.
     assert_eq!(replica.house.close_periods().await.unwrap(), 1);
     let later = Increment { request_id: None, ..late.clone() };
-    let entries = replica.kept.commit(&[late, later]).await.unwrap();
-    assert_eq!((entries[0].outcome, entries[0].used), (IncrementOutcome::Replayed, 3));
-    assert_eq!((entries[1].outcome, entries[1].used), (IncrementOutcome::Charged, 6));
+    let expected = [(IncrementOutcome::Replayed, 3), (IncrementOutcome::Charged, 6)];
+    assert_eq!(commit(vec![late, later]).await, expected);
     assert_eq!(replica.kept(&policy).await, 1);
 }
 

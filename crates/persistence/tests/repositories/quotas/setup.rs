@@ -16,7 +16,7 @@ use headgate_quota::{
     QuotaEventLog, QuotaId, QuotaPolicy, Quotas, RaiseOutcome, StoreCounter,
     usecase::{
         Housekeeping, IncrementError, IncrementUsage, Incremented, ManagePolicies, ReadUsage,
-        ResetUsage,
+        RefundUsage, ReserveUsage, ResetUsage,
     },
 };
 use headgate_store_memory::MemoryStore;
@@ -32,6 +32,8 @@ pub(crate) struct Replica {
     pub(crate) quotas: Quotas,
     pub(crate) policies: ManagePolicies,
     pub(crate) increments: IncrementUsage,
+    pub(crate) reservations: ReserveUsage,
+    pub(crate) refunds: RefundUsage,
     pub(crate) usage: ReadUsage,
     pub(crate) resets: ResetUsage,
     pub(crate) house: Housekeeping,
@@ -121,6 +123,8 @@ impl Replica {
         tokio::spawn(committer.run());
         Self {
             policies: ManagePolicies::new(&quotas),
+            reservations: ReserveUsage::new(&increments),
+            refunds: RefundUsage::new(&increments),
             usage: ReadUsage::new(&quotas),
             resets: ResetUsage::new(&quotas),
             house: Housekeeping::new(&quotas),

@@ -3,7 +3,10 @@ use std::sync::Arc;
 use headgate::Timestamp;
 
 use super::*;
-use crate::SubjectType;
+use crate::{EventKind, PeriodSpan, QuotaPeriod, Subject, SubjectType};
+
+mod model;
+mod reserving;
 
 const NOW: Timestamp = Timestamp::from_micros(1_772_928_000_000_000);
 
@@ -25,7 +28,7 @@ impl Page {
             enabled: true,
             alert_threshold_percent: Some(80),
         };
-        let mut balance = Balance::new(Some(terms), 0);
+        let mut balance = Balance::new(Some(terms), 0, span.end);
         change(&mut balance);
         let mut page = Self { book: Book::default(), policy, span: Arc::new(span) };
         page.book.add_balance(page.account(), balance);
@@ -55,8 +58,14 @@ impl Page {
     }
 
     fn charge_as(&mut self, amount: u64, request_id: Option<&str>) -> (IncrementOutcome, u64) {
-        let result = self.book.decide(&self.increment(amount, request_id));
-        (result.outcome, result.used)
+        let result = self.decide(self.increment(amount, request_id));
+        (result.outcome, result.units.used)
+    }
+
+    /// Decides an increment.
+    fn decide(&mut self, increment: Increment) -> IncrementResult {
+        let posted = self.book.decide(&increment.into(), NOW);
+        posted.result.increment().unwrap()
     }
 
     fn events(&self) -> Vec<(EventKind, u64)> {
@@ -66,6 +75,11 @@ impl Page {
     fn is_changed(&self) -> bool {
         self.book.changed().any(|(account, _)| *account == self.account())
     }
+}
+
+/// A charge that was read from the ledger.
+const fn charge(amount: u64, units: Units) -> Charge {
+    Charge { amount, units, resets: 0, refunded: None, write: ChargeWrite::Unchanged }
 }
 
 #[test]
@@ -104,21 +118,21 @@ fn a_denied_request_id_is_not_charged() {
     let mut page = Page::new();
     assert_eq!(page.charge(8), (IncrementOutcome::Charged, 8));
     assert_eq!(page.charge_as(3, Some("a")), (IncrementOutcome::Denied, 8));
-    assert_eq!(page.book.new_charges().count(), 0);
+    assert_eq!(page.book.charges(ChargeWrite::Insert).count(), 0);
     assert_eq!(page.charge_as(2, Some("a")), (IncrementOutcome::Charged, 10));
-    let new: Vec<_> = page.book.new_charges().map(|(_, id, charge)| (id, charge.used)).collect();
+    let new = page.book.charges(ChargeWrite::Insert);
+    let new: Vec<_> = new.map(|(_, id, charge)| (id, charge.units.used)).collect();
     assert_eq!(new, [("a", 10)]);
 }
 
 #[test]
 fn a_charge_read_from_the_ledger_is_replayed_but_not_written_again() {
     let mut page = Page::with(|balance| balance.used = 6);
-    let charge = Charge { amount: 2, used: 5, limit: 9, is_new: false };
-    page.book.add_charge(page.account(), "a".to_owned(), charge);
-    let result = page.book.decide(&page.increment(2, Some("a")));
-    let replayed = IncrementOutcome::Replayed;
-    assert_eq!(result, IncrementResult { outcome: replayed, used: 5, limit: 9 });
-    assert_eq!(page.book.new_charges().count(), 0);
+    let units = Units { used: 5, reserved: 1, limit: 9 };
+    page.book.add_charge(page.account(), "a".to_owned(), charge(2, units));
+    let result = page.decide(page.increment(2, Some("a")));
+    assert_eq!(result, IncrementResult { outcome: IncrementOutcome::Replayed, units });
+    assert_eq!(page.book.charges(ChargeWrite::Insert).count(), 0);
 }
 
 #[test]
@@ -127,11 +141,11 @@ fn a_charge_outlives_a_disabled_policy() {
         balance.used = 2;
         balance.terms.as_mut().unwrap().enabled = false;
     });
-    let charge = Charge { amount: 2, used: 2, limit: 10, is_new: false };
-    page.book.add_charge(page.account(), "a".to_owned(), charge);
+    let units = Units { used: 2, reserved: 0, limit: 10 };
+    page.book.add_charge(page.account(), "a".to_owned(), charge(2, units));
     assert_eq!(page.charge_as(2, Some("a")), (IncrementOutcome::Replayed, 2));
     assert_eq!(page.charge_as(2, Some("b")), (IncrementOutcome::Disabled, 2));
-    assert!(!page.is_changed() && page.book.new_charges().count() == 0);
+    assert!(!page.is_changed() && page.book.charges(ChargeWrite::Insert).count() == 0);
 }
 
 #[test]
@@ -143,7 +157,7 @@ fn an_unknown_or_deleted_policy_is_not_found() {
     assert_eq!(page.charge(1), (IncrementOutcome::NotFound, 3));
     let mut other = page.increment(1, None);
     other.policy = QuotaId::new(NOW);
-    assert_eq!(page.book.decide(&other).outcome, IncrementOutcome::NotFound);
+    assert_eq!(page.decide(other).outcome, IncrementOutcome::NotFound);
     assert_eq!(page.book.accounts().collect::<Vec<_>>(), [&page.account()]);
 }
 
@@ -189,7 +203,7 @@ fn recorded_events_are_not_recorded_again() {
 fn balances_of_other_accounts_stay_as_they_are() {
     let mut page = Page::new();
     let other = Account { period_name: "2026-04".to_owned(), ..page.account() };
-    page.book.add_balance(other.clone(), Balance::new(None, 5));
+    page.book.add_balance(other.clone(), Balance::new(None, 5, NOW));
     page.charge(1);
     let changed: Vec<_> =
         page.book.changed().map(|(account, b)| (account.clone(), b.used)).collect();
