@@ -179,6 +179,12 @@ impl Catalog {
         Ok(Refreshed::All(read))
     }
 
+    /// Replaces the rules.
+    #[cfg(test)]
+    pub(crate) fn replace(&self, snapshot: Snapshot) {
+        self.current.store(Arc::new(snapshot));
+    }
+
     /// Replaces the snapshot, if all loaded rules are valid.
     async fn install(
         &self,

@@ -1,10 +1,13 @@
 //! Rules compiled for checks.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use headgate::{Algorithm, FailMode, KeySpace, Limit, LimitError};
+use headgate::{Algorithm, Check, Extra, FailMode, KeySpace, LeasePolicy, Limit, LimitError};
 
-use crate::{Defaults, RateLimitRule, RuleId, Scope, tally::Tally};
+use crate::{Defaults, RateLimitRule, RuleId, Scope, Selector, tally::Tally};
 
 /// A rule with everything that a check needs computed in advance.
 #[derive(Debug)]
@@ -14,6 +17,11 @@ pub struct CompiledRule {
     limit: Limit,
     window_seconds: u32,
     fail_mode: FailMode,
+    lease: LeasePolicy,
+    /// What a check takes in advance, by the lease and the limit.
+    extra: Option<Extra>,
+    /// The prefix of keys of a rule over attributes.
+    key_prefix: Option<Box<str>>,
     /// The suffix of keys, so that a check does not allocate one.
     key_suffix: String,
     /// The result of the first call of [`label`](Self::label).
@@ -27,13 +35,17 @@ impl CompiledRule {
     /// Compiles a stored rule that counts in `tally`.
     pub(crate) fn new(
         rule: RateLimitRule,
-        default_fail_mode: FailMode,
+        defaults: &Defaults,
         tally: Arc<Tally>,
     ) -> Result<Self, LimitError> {
         let (spec, limit) = (&rule.spec, rule.spec.engine_limit()?);
+        let lease = spec.lease.unwrap_or(defaults.lease).shortened_to(spec.window());
         Ok(Self {
             window_seconds: spec.window_seconds,
-            fail_mode: spec.fail_mode.unwrap_or(default_fail_mode),
+            fail_mode: spec.fail_mode.unwrap_or(defaults.fail_mode),
+            lease,
+            extra: lease.extra(&limit),
+            key_prefix: key_prefix(&rule),
             key_suffix: key_suffix(spec.window_seconds, spec.algorithm),
             label: OnceLock::new(),
             tally,
@@ -51,11 +63,16 @@ impl CompiledRule {
 
     /// Compiles the default rule.
     pub(crate) fn from_defaults(defaults: &Defaults, tally: Arc<Tally>) -> Self {
+        let window = Duration::from_secs(defaults.window_seconds.into());
+        let lease = defaults.lease.shortened_to(window);
         Self {
             rule: None,
             limit: defaults.limit.clone(),
             window_seconds: defaults.window_seconds,
             fail_mode: defaults.fail_mode,
+            lease,
+            extra: lease.extra(&defaults.limit),
+            key_prefix: None,
             key_suffix: key_suffix(defaults.window_seconds, defaults.limit.algorithm()),
             label: OnceLock::new(),
             tally,
@@ -71,6 +88,11 @@ impl CompiledRule {
     /// Returns its id; `None` for the default rule.
     pub fn id(&self) -> Option<RuleId> {
         self.rule.as_ref().map(|rule| rule.id)
+    }
+
+    /// Returns the conditions of a rule over attributes.
+    pub fn selector(&self) -> Option<&Selector> {
+        self.rule.as_ref().and_then(|rule| rule.spec.selector.as_deref())
     }
 
     /// Returns `true` if it is enabled.
@@ -99,6 +121,16 @@ impl CompiledRule {
         self.fail_mode
     }
 
+    /// Returns the part of the limit that is taken in advance from a shared store.
+    pub const fn lease(&self) -> LeasePolicy {
+        self.lease
+    }
+
+    /// Returns the most that a check takes in advance; `None` if that is less than one unit.
+    pub const fn extra(&self) -> Option<Extra> {
+        self.extra
+    }
+
     /// Returns `true` if it has its own tally; the other rules share one.
     pub const fn is_counted(&self) -> bool {
         self.counted
@@ -109,10 +141,26 @@ impl CompiledRule {
         &self.tally
     }
 
-    /// Returns the key space of this rule for subjects of `scope`.
-    pub(crate) fn space(&self, scope: Scope) -> KeySpace<'_> {
-        KeySpace::new(scope.key_prefix(), &self.key_suffix)
+    /// Returns a check of this rule with its failure mode and lease.
+    pub(crate) const fn applied_to<'a>(&self, check: Check<'a>) -> Check<'a> {
+        check.with_fail_mode(self.fail_mode).with_optional_extra(self.extra)
     }
+
+    /// Returns the key space of this rule for subjects of `scope`, which does not matter to a rule
+    /// over attributes.
+    pub(crate) fn space(&self, scope: Scope) -> KeySpace<'_> {
+        let prefix = self.key_prefix.as_deref().unwrap_or(scope.key_prefix());
+        KeySpace::new(prefix, &self.key_suffix)
+    }
+}
+
+/// Returns the prefix of the keys of a rule over attributes. It names the attributes that the rule
+/// counts by: a rule that counts by others must not read the old states.
+fn key_prefix(rule: &RateLimitRule) -> Option<Box<str>> {
+    let selector = rule.spec.selector.as_ref()?;
+    let per: Vec<&str> = selector.per().collect();
+    let prefix = Scope::Attributes.key_prefix();
+    Some(format!("{prefix}{}:{}:", rule.id, per.join(",")).into())
 }
 
 /// Returns the suffix of keys. It names the algorithm because states differ between algorithms: a

@@ -1,8 +1,12 @@
 //! Rules before validation.
 
+mod lease;
+mod selector;
+
 use headgate::{Algorithm, FailMode, LimitError};
 use headgate_admin::{FieldError, FieldReader, Input, InvalidValue};
 
+pub use self::{lease::LeaseDraft, selector::SelectorDraft};
 use crate::{Pattern, RuleSpec, Scope, UnknownScope};
 
 /// The fields of a rule before validation.
@@ -24,8 +28,12 @@ pub struct Draft {
     pub burst: Input<i64>,
     /// See [`RuleSpec::fail_mode`].
     pub fail_mode: Input<String>,
+    /// See [`RuleSpec::lease`].
+    pub lease: Input<LeaseDraft>,
     /// See [`RuleSpec::enabled`].
     pub enabled: Input<bool>,
+    /// See [`RuleSpec::selector`].
+    pub selector: SelectorDraft,
 }
 
 // === impl Draft ===
@@ -38,11 +46,13 @@ impl Draft {
     /// their value in `current`, if given.
     pub fn validate(self, current: Option<&RuleSpec>) -> Result<RuleSpec, Vec<FieldError>> {
         let mut reader = FieldReader::default();
-        let scope = reader.required("scope", self.scope, "a string", |name| parse_scope(&name));
-        let pattern =
-            reader.required("identifier_pattern", self.identifier_pattern, "a string", |text| {
-                text.parse::<Pattern>().map_err(|error| ("invalid", error.to_string()))
-            });
+        let over_attributes = selector::is_over_attributes(&self, current);
+        let subjects = (self.scope.clone(), self.identifier_pattern.clone());
+        let (scope, mut pattern) = if over_attributes {
+            (Some(Scope::Attributes), None)
+        } else {
+            read_subjects(&mut reader, self.scope, self.identifier_pattern)
+        };
         let limit = reader.required("limit", self.limit, "a whole number", positive("limit"));
         let window_seconds = reader.required(
             "window_seconds",
@@ -63,10 +73,22 @@ impl Draft {
         let fail_mode = reader
             .read("fail_mode", self.fail_mode, "a string", |name| parse_fail_mode(&name))
             .or(current.and_then(|rule| rule.fail_mode));
+        let lease = lease::read(&mut reader, self.lease).or(current.and_then(|rule| rule.lease));
         let enabled = reader
             .read("enabled", self.enabled, "a boolean", Ok)
             .or(current.map(|rule| rule.enabled))
             .unwrap_or(true);
+
+        if let (Some(lease), Some(seconds)) = (lease, window_seconds) {
+            lease::check_window(&mut reader, lease, seconds);
+        }
+        let selector = over_attributes.then(|| {
+            let kept = current.and_then(|current| current.selector.as_deref());
+            self.selector.validate(&mut reader, kept)
+        });
+        if over_attributes {
+            pattern = selector::pattern_of(&mut reader, &subjects, name.as_deref());
+        }
 
         let (Some(scope), Some(identifier_pattern), Some(limit), Some(window_seconds)) =
             (scope, pattern, limit, window_seconds)
@@ -82,7 +104,9 @@ impl Draft {
             algorithm,
             burst,
             fail_mode,
+            lease,
             enabled,
+            selector,
         };
         if let Err(error) = spec.engine_limit() {
             reader.add(limit_error(&error));
@@ -103,9 +127,24 @@ impl From<&RuleSpec> for Draft {
             algorithm: Input::Given(spec.algorithm.name().to_owned()),
             burst: spec.burst.map_or(Input::Null, |burst| Input::Given(burst.into())),
             fail_mode: or_null(spec.fail_mode.map(|mode| mode.name().to_owned())),
+            lease: spec.lease.map_or(Input::Null, |lease| Input::Given(lease.into())),
             enabled: Input::Given(spec.enabled),
+            selector: spec.selector.as_deref().map(SelectorDraft::from).unwrap_or_default(),
         }
     }
+}
+
+/// Reads the subjects of a rule: scope and pattern.
+fn read_subjects(
+    reader: &mut FieldReader,
+    scope: Input<String>,
+    pattern: Input<String>,
+) -> (Option<Scope>, Option<Pattern>) {
+    let scope = reader.required("scope", scope, "a string", |name| parse_scope(&name));
+    let pattern = reader.required("identifier_pattern", pattern, "a string", |text| {
+        text.parse::<Pattern>().map_err(|error| ("invalid", error.to_string()))
+    });
+    (scope, pattern)
 }
 
 fn parse_scope(name: &str) -> Result<Scope, InvalidValue> {

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`scope`], [`pattern`], [`rule`] | the fields of a rule; a [`RuleSpec`] is always valid |
+//! | [`attributes`], [`condition`], [`selector`] | rules over the attributes of a check |
 //! | [`draft`] | validation |
 //! | [`compiled`], [`snapshot`] | rules compiled for checks, and matching by identifier |
 //! | [`catalog`] | the current snapshot: read without locks, replaced as a whole |
@@ -12,29 +13,35 @@
 //! | [`tally`] | decisions per rule |
 //! | [`window`] | the text form of a window: `60s`, `1m`, `1h` |
 
+pub mod attributes;
 pub mod audit;
 pub mod catalog;
 pub mod compiled;
+pub mod condition;
 pub mod draft;
 pub mod keyed;
 pub mod pattern;
 pub mod repository;
 pub mod rule;
 pub mod scope;
+pub mod selector;
 pub mod snapshot;
 pub mod tally;
 pub mod usecase;
 pub mod window;
 
+pub use attributes::{AttributeError, AttributeValue, Attributes};
 pub use audit::{AuditEntry, AuditFilter, AuditLog};
 pub use catalog::{Catalog, PreparedDefaults, Refreshed};
 pub use compiled::CompiledRule;
-pub use draft::Draft;
+pub use condition::Condition;
+pub use draft::{Draft, LeaseDraft, SelectorDraft};
 pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Revision};
 pub use keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits, PerAlgorithm};
 pub use pattern::{Pattern, PatternError};
 pub use repository::{RateLimitRuleRepository, RepositoryError, RuleChange, RuleDelta, RuleFilter};
 pub use rule::{RateLimitRule, RuleId, RuleSpec};
-pub use scope::{Scope, UnknownScope};
+pub use scope::{RuleScope, Scope, UnknownRuleScope, UnknownScope};
+pub use selector::{Mismatch, Selector, Warning};
 pub use snapshot::{Defaults, Level, Matched, Snapshot};
 pub use window::{InvalidWindow, Window};

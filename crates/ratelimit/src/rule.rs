@@ -1,11 +1,11 @@
 //! Rules.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
-use headgate::{Algorithm, FailMode, Limit, LimitError, Timestamp};
+use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError, Timestamp};
 use uuid::Uuid;
 
-use crate::{Pattern, Scope};
+use crate::{Pattern, Scope, Selector};
 
 /// Unique id of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub struct RuleSpec {
     pub name: Option<String>,
     /// Kind of the subjects.
     pub scope: Scope,
-    /// Identifiers of the subjects.
+    /// Identifiers of the subjects; the name of a rule over attributes.
     pub identifier_pattern: Pattern,
     /// Units that a subject may consume per window.
     pub limit: u32,
@@ -46,8 +46,13 @@ pub struct RuleSpec {
     /// Failure mode, which decides checks while the store is unavailable; the configured one if
     /// `None`.
     pub fail_mode: Option<FailMode>,
+    /// Part of the limit that a server takes in advance from a shared store; the configured one if
+    /// `None`.
+    pub lease: Option<LeasePolicy>,
     /// `true` if it is enforced. A disabled rule admits everything and counts nothing.
     pub enabled: bool,
+    /// Conditions on the attributes of a check; `None` for a rule of subjects, by scope and pattern.
+    pub selector: Option<Arc<Selector>>,
 }
 
 // === impl RuleId ===
@@ -115,10 +120,14 @@ impl RuleSpec {
         (self.scope, &self.identifier_pattern, self.window_seconds)
     }
 
+    /// Returns the window.
+    pub fn window(&self) -> Duration {
+        Duration::from_secs(self.window_seconds.into())
+    }
+
     /// Converts to the engine's limit.
     pub fn engine_limit(&self) -> Result<Limit, LimitError> {
-        let window = Duration::from_secs(self.window_seconds.into());
-        let limit = Limit::new(self.algorithm, self.limit.into(), window)?;
+        let limit = Limit::new(self.algorithm, self.limit.into(), self.window())?;
         match self.burst {
             Some(burst) => limit.with_burst(burst.into()),
             None => Ok(limit),

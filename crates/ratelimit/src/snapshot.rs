@@ -1,6 +1,7 @@
 //! Immutable snapshots of the rules, compiled for matching. A snapshot shares what did not change
 //! with the one before, so that an update costs as much as it changes.
 
+mod selectors;
 mod shards;
 mod table;
 
@@ -9,14 +10,16 @@ use std::{
     sync::Arc,
 };
 
-use headgate::{Algorithm, FailMode, Limit, LimitError};
+use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError};
 
+pub use self::selectors::Selected;
 use self::{
+    selectors::Selectors,
     shards::{EntryAction, Keyed, Shards},
     table::Table,
 };
 use crate::{
-    CompiledRule, Pattern, RateLimitRule, Revision, RuleDelta, RuleId, Scope, compiled,
+    Attributes, CompiledRule, Pattern, RateLimitRule, Revision, RuleDelta, RuleId, Scope, compiled,
     tally::Tally,
 };
 
@@ -29,6 +32,8 @@ pub struct Defaults {
     pub window_seconds: u32,
     /// Failure mode of this limit and of rules that do not set one.
     pub fail_mode: FailMode,
+    /// Lease of this limit and of rules that do not set one, shortened to a tenth of their windows.
+    pub lease: LeasePolicy,
 }
 
 /// All rules of one revision. Clones share unchanged parts.
@@ -36,7 +41,10 @@ pub struct Defaults {
 pub struct Snapshot {
     revision: Revision,
     scopes: [Table; Scope::ALL.len()],
+    selectors: Selectors,
     default: [Arc<CompiledRule>; 1],
+    /// What rules get that set none.
+    inherited: (FailMode, LeasePolicy),
     by_id: Shards<Arc<CompiledRule>>,
     /// The rules with their own tally, see [`counted`](Self::counted).
     counted: Arc<Vec<Arc<CompiledRule>>>,
@@ -68,6 +76,14 @@ pub enum Level {
     Default,
 }
 
+// === impl Defaults ===
+
+impl Defaults {
+    const fn inherited(&self) -> (FailMode, LeasePolicy) {
+        (self.fail_mode, self.lease)
+    }
+}
+
 // === impl Snapshot ===
 
 impl Snapshot {
@@ -86,7 +102,9 @@ impl Snapshot {
         let mut next = Self {
             revision,
             scopes: Default::default(),
+            selectors: Selectors::default(),
             default: [Arc::new(default)],
+            inherited: defaults.inherited(),
             by_id: Shards::default(),
             counted: Arc::default(),
             others: before.map(|before| Arc::clone(&before.others)).unwrap_or_default(),
@@ -106,21 +124,22 @@ impl Snapshot {
         Ok(next)
     }
 
-    /// Returns the same rules with another default rule. Rules without a failure mode of their own
-    /// get the new one; all keep their tallies.
+    /// Returns the same rules with another default rule. Rules without a failure mode or lease of
+    /// their own get the new ones; all keep their tallies.
     pub fn with_defaults(&self, defaults: &Defaults) -> Result<Self, LimitError> {
         let [old] = &self.default;
         let default = CompiledRule::from_defaults(defaults, Arc::clone(old.tally()));
-        let same_fail_mode = default.fail_mode() == old.fail_mode();
-        let mut next = Self { default: [Arc::new(default)], ..self.clone() };
-        if same_fail_mode {
+        let inherited = defaults.inherited();
+        let mut next = Self { default: [Arc::new(default)], inherited, ..self.clone() };
+        if inherited == self.inherited {
             return Ok(next);
         }
         for old in self.by_id.iter() {
-            let inherits = |rule: &&RateLimitRule| rule.spec.fail_mode.is_none();
+            let inherits =
+                |rule: &&RateLimitRule| rule.spec.fail_mode.is_none() || rule.spec.lease.is_none();
             if let Some(rule) = old.rule().filter(inherits) {
                 let tally = Arc::clone(old.tally());
-                let compiled = CompiledRule::new(rule.clone(), defaults.fail_mode, tally)?;
+                let compiled = CompiledRule::new(rule.clone(), defaults, tally)?;
                 next.remove(rule.id);
                 next.add(&Arc::new(compiled.counted(old.is_counted())));
             }
@@ -152,8 +171,7 @@ impl Snapshot {
                     let own = own.or_else(|| free().then(Arc::default));
                     let (tally, counted) =
                         own.map_or_else(|| (Arc::clone(&self.others), false), |own| (own, true));
-                    let fail_mode = defaults.fail_mode;
-                    Arc::new(CompiledRule::new(rule, fail_mode, tally)?.counted(counted))
+                    Arc::new(CompiledRule::new(rule, defaults, tally)?.counted(counted))
                 }
             };
             self.add(&compiled);
@@ -163,8 +181,12 @@ impl Snapshot {
 
     fn add(&mut self, rule: &Arc<CompiledRule>) {
         let Some(RateLimitRule { id, spec, .. }) = rule.rule() else { return };
-        let ignored = self.scopes[spec.scope as usize].add(rule);
-        self.set_ignored(spec.scope, &spec.identifier_pattern, ignored);
+        if spec.selector.is_some() {
+            self.selectors.add(rule);
+        } else {
+            let ignored = self.scopes[spec.scope as usize].add(rule);
+            self.set_ignored(spec.scope, &spec.identifier_pattern, ignored);
+        }
         if rule.is_counted() {
             Arc::make_mut(&mut self.counted).push(Arc::clone(rule));
         }
@@ -181,8 +203,12 @@ impl Snapshot {
     fn remove(&mut self, id: RuleId) {
         let Some(rule) = self.by_id.get(&id).cloned() else { return };
         let Some(RateLimitRule { spec, .. }) = rule.rule() else { return };
-        let ignored = self.scopes[spec.scope as usize].remove(&rule);
-        self.set_ignored(spec.scope, &spec.identifier_pattern, ignored);
+        if spec.selector.is_some() {
+            self.selectors.remove(&rule);
+        } else {
+            let ignored = self.scopes[spec.scope as usize].remove(&rule);
+            self.set_ignored(spec.scope, &spec.identifier_pattern, ignored);
+        }
         if rule.is_counted() {
             Arc::make_mut(&mut self.counted).retain(|other| other.id() != Some(id));
         }
@@ -243,6 +269,22 @@ impl Snapshot {
         self.by_id.get(&id)
     }
 
+    /// Returns `true` if there are rules over attributes.
+    pub const fn has_selectors(&self) -> bool {
+        !self.selectors.is_empty()
+    }
+
+    /// Returns all rules over attributes that match, in no particular order.
+    pub fn selected(&self, attributes: &Attributes<'_>) -> Selected<'_> {
+        self.selectors.matching(attributes)
+    }
+
+    /// Returns all rules over attributes.
+    pub fn with_selector(&self) -> impl Iterator<Item = &Arc<CompiledRule>> {
+        let all = if self.has_selectors() { Some(self.by_id.iter()) } else { None };
+        all.into_iter().flatten().filter(|rule| rule.selector().is_some())
+    }
+
     /// Returns the rules that decide for `identifier`.
     pub fn matching(&self, scope: Scope, identifier: &str) -> Matched<'_> {
         // Levels are lazy: later ones are not looked up.
@@ -257,11 +299,14 @@ impl Snapshot {
         scope: Scope,
         identifier: &str,
     ) -> impl Iterator<Item = Matched<'s>> {
-        let table = &self.scopes[scope as usize];
+        // Attributes are not subjects: they have no table.
+        let table = self.scopes.get(scope as usize);
         let matched = |level, rules: &'s [Arc<CompiledRule>]| Matched { level, rules };
-        let exact = table.exact(identifier).map(move |rules| matched(Level::Exact, rules));
-        let prefixes = table.prefixes(identifier).map(move |rules| matched(Level::Prefix, rules));
-        let any = table.any().map(move |rules| matched(Level::Any, rules));
+        let exact = table.and_then(|table| table.exact(identifier));
+        let exact = exact.map(move |rules| matched(Level::Exact, rules));
+        let prefixes = table.into_iter().flat_map(move |table| table.prefixes(identifier));
+        let prefixes = prefixes.map(move |rules| matched(Level::Prefix, rules));
+        let any = table.and_then(Table::any).map(move |rules| matched(Level::Any, rules));
         let default = Matched { level: Level::Default, rules: &self.default };
         exact.into_iter().chain(prefixes).chain(any).chain([default])
     }

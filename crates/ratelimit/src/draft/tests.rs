@@ -1,3 +1,5 @@
+use headgate::LeasePolicy;
+
 use super::*;
 
 fn draft() -> Draft {
@@ -39,7 +41,9 @@ fn all_errors_are_reported_at_once() {
         burst: 0.into(),
         fail_mode: "maybe".to_owned().into(),
         name: String::new().into(),
+        lease: LeaseDraft { share_percent: 51.into(), hold_ms: (-1).into() }.into(),
         enabled: Input::WrongType("a string"),
+        ..Draft::default()
     };
     let expected = [
         "scope must be one of: service, user, endpoint",
@@ -50,9 +54,40 @@ fn all_errors_are_reported_at_once() {
         "algorithm must be one of: token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket",
         "burst must be greater than 0",
         "fail_mode must be one of: capped, open, closed, local",
+        "lease.share_percent must be 1 to 50, or 0 for no leases",
+        "lease.hold_ms must be 10 to 1000",
         "enabled must be a boolean, got a string",
     ];
     assert_eq!(messages(wrong), expected);
+}
+
+#[test]
+fn a_lease_fits_into_its_window() {
+    let lease =
+        |share: i64, hold: i64| LeaseDraft { share_percent: share.into(), hold_ms: hold.into() };
+    let of = |window: i64, lease: LeaseDraft| Draft {
+        window_seconds: window.into(),
+        lease: lease.into(),
+        ..draft()
+    };
+    let spec = of(2, lease(10, 200)).validate(None).unwrap();
+    assert_eq!(spec.lease.unwrap().to_string(), "10%/200ms");
+    assert_eq!(Draft::from(&spec).validate(None), Ok(spec.clone()));
+    let long = ["lease.hold_ms must be at most 100, a tenth of the window"];
+    assert_eq!(messages(of(1, lease(10, 200))), long);
+    let shorter = Draft { window_seconds: 1.into(), ..draft() };
+    let kept = shorter.validate(Some(&spec)).unwrap_err();
+    assert_eq!((kept[0].field, &*kept[0].message), ("lease.hold_ms", long[0]), "of an update");
+
+    let off = of(1, LeaseDraft { share_percent: 0.into(), ..LeaseDraft::default() });
+    assert_eq!(off.validate(None).unwrap().lease, Some(LeasePolicy::OFF));
+    let removed = Draft { lease: Input::Null, ..draft() };
+    assert_eq!(removed.validate(Some(&spec)).unwrap().lease, None);
+    let missing = of(60, LeaseDraft { share_percent: 10.into(), ..LeaseDraft::default() });
+    assert_eq!(messages(missing), ["lease.hold_ms is required"]);
+    let text = Draft { lease: Input::WrongType("a string"), ..draft() };
+    let expected = "lease must be an object with share_percent and hold_ms, got a string";
+    assert_eq!(messages(text), [expected]);
 }
 
 #[test]

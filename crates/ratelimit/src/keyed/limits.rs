@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use headgate::{FailMode, Limit, limit::Parameters};
+use headgate::{Extra, FailMode, LeasePolicy, Limit, limit::Parameters};
 
 use super::{KeyedAlgorithm, PerAlgorithm};
 
@@ -18,6 +18,7 @@ pub struct KeyedLimits {
 pub struct KeyedLimit {
     limit: Limit,
     window_seconds: u64,
+    extra: Option<Extra>,
 }
 
 #[derive(Clone, Debug)]
@@ -33,9 +34,9 @@ struct Table {
 impl KeyedLimits {
     /// Creates limits that are the same for all keys; `fail_mode` decides while the store is
     /// unavailable.
-    pub fn new(fail_mode: FailMode, defaults: PerAlgorithm<Limit>) -> Self {
-        let table = |limit: Limit| Table {
-            default: limit.into(),
+    pub fn new(fail_mode: FailMode, defaults: PerAlgorithm<KeyedLimit>) -> Self {
+        let table = |default: KeyedLimit| Table {
+            default,
             prefixes: HashMap::new(),
             prefix_lengths: Vec::new(),
         };
@@ -44,9 +45,14 @@ impl KeyedLimits {
 
     /// Overrides the limit for keys that begin with `prefix` under one algorithm.
     #[must_use]
-    pub fn with_override(mut self, algorithm: KeyedAlgorithm, prefix: &str, limit: Limit) -> Self {
+    pub fn with_override(
+        mut self,
+        algorithm: KeyedAlgorithm,
+        prefix: &str,
+        limit: KeyedLimit,
+    ) -> Self {
         let table = self.tables.get_mut(algorithm);
-        table.prefixes.insert(prefix.into(), limit.into());
+        table.prefixes.insert(prefix.into(), limit);
         let lengths = table.prefixes.keys().map(|prefix| prefix.len());
         table.prefix_lengths = lengths.collect();
         table.prefix_lengths.sort_unstable_by(|a, b| b.cmp(a));
@@ -71,6 +77,17 @@ impl KeyedLimits {
 // === impl KeyedLimit ===
 
 impl KeyedLimit {
+    /// Creates a limit of which `lease` is taken in advance from a shared store. Its hold is
+    /// shortened to a tenth of the window.
+    pub fn new(limit: Limit, lease: LeasePolicy) -> Self {
+        let micros = match limit.parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.fill_time(),
+            _ => limit.window().unwrap_or(Duration::ZERO).as_micros() as u64,
+        };
+        let extra = lease.shortened_to(Duration::from_micros(micros)).extra(&limit);
+        Self { limit, window_seconds: micros.div_ceil(1_000_000), extra }
+    }
+
     /// Returns the limit.
     pub const fn limit(&self) -> &Limit {
         &self.limit
@@ -80,15 +97,10 @@ impl KeyedLimit {
     pub const fn window_seconds(&self) -> u64 {
         self.window_seconds
     }
-}
 
-impl From<Limit> for KeyedLimit {
-    fn from(limit: Limit) -> Self {
-        let micros = match limit.parameters() {
-            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.fill_time(),
-            _ => limit.window().unwrap_or(Duration::ZERO).as_micros() as u64,
-        };
-        Self { limit, window_seconds: micros.div_ceil(1_000_000) }
+    /// Returns the most that a check takes in advance; `None` if that is less than one unit.
+    pub const fn extra(&self) -> Option<Extra> {
+        self.extra
     }
 }
 
@@ -98,6 +110,10 @@ mod tests {
 
     use super::*;
 
+    fn leased(limit: Limit) -> KeyedLimit {
+        KeyedLimit::new(limit, LeasePolicy::new(10, 1_000).unwrap())
+    }
+
     fn limits() -> Result<KeyedLimits, LimitError> {
         let defaults = PerAlgorithm::try_from_fn(|algorithm| match algorithm {
             KeyedAlgorithm::TokenBucket => {
@@ -105,12 +121,12 @@ mod tests {
             }
             other => Limit::new(other.engine(), 100, Duration::from_secs(60)),
         });
-        Ok(KeyedLimits::new(FailMode::Open, defaults?))
+        Ok(KeyedLimits::new(FailMode::Open, defaults?.map(leased)))
     }
 
     #[test]
     fn the_longest_prefix_decides_per_algorithm() {
-        let some = |most| Limit::fixed_window(most, Duration::from_secs(1)).unwrap();
+        let some = |most| leased(Limit::fixed_window(most, Duration::from_secs(1)).unwrap());
         let limits = limits()
             .unwrap()
             .with_override(KeyedAlgorithm::FixedWindow, "api_key:", some(5))
@@ -141,5 +157,18 @@ mod tests {
         let window = |algorithm| limits.of(algorithm, "u").window_seconds();
         assert_eq!(window(KeyedAlgorithm::TokenBucket), 15);
         assert_eq!(window(KeyedAlgorithm::SlidingWindow), 60);
+    }
+
+    #[test]
+    fn a_hold_is_shortened_to_a_tenth_of_the_window() {
+        let limits = limits().unwrap();
+        let extra = |algorithm| {
+            let extra = limits.of(algorithm, "u").extra().unwrap();
+            (extra.units(), extra.hold().as_millis())
+        };
+        assert_eq!(extra(KeyedAlgorithm::FixedWindow), (10, 1_000));
+        let short = leased(Limit::fixed_window(100, Duration::from_secs(2)).unwrap());
+        assert_eq!(short.extra().unwrap().hold().as_millis(), 200);
+        assert!(leased(Limit::fixed_window(9, Duration::from_secs(2)).unwrap()).extra().is_none());
     }
 }

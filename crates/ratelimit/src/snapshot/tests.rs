@@ -11,6 +11,7 @@ fn defaults() -> Defaults {
         limit: Limit::token_bucket(100, Duration::from_secs(60)).unwrap(),
         window_seconds: 60,
         fail_mode: FailMode::Open,
+        lease: LeasePolicy::OFF,
     }
 }
 
@@ -96,6 +97,7 @@ fn rules_without_a_fail_mode_follow_the_defaults() {
         limit: Limit::token_bucket(7, Duration::from_secs(30)).unwrap(),
         window_seconds: 30,
         fail_mode: FailMode::Closed,
+        lease: LeasePolicy::OFF,
     };
     let after = before.with_defaults(&defaults).unwrap();
     assert_eq!(after.len(), 2);
@@ -106,6 +108,27 @@ fn rules_without_a_fail_mode_follow_the_defaults() {
     assert_eq!(after.default[0].tally().denied(), 1);
     assert_eq!(found(&after, "u1").0, Level::Exact);
     assert_eq!(after.counted().count(), before.counted().count());
+}
+
+#[test]
+fn rules_without_a_lease_follow_the_defaults() {
+    let policy = |text: &str| text.parse::<LeasePolicy>().unwrap();
+    let (plain, mut own) = (rule("user", "*", 1), rule("user", "u1", 60));
+    let (mut off, short) = (rule("user", "u2", 60), rule("user", "u3", 1));
+    own.spec.lease = Some(policy("20%/100ms"));
+    off.spec.lease = Some(LeasePolicy::OFF);
+    let rules = vec![plain.clone(), own.clone(), off.clone(), short];
+    let before = snapshot(rules, None);
+    assert_eq!(before.rule(plain.id).unwrap().extra(), None);
+    let lease = |snapshot: &Snapshot, id| snapshot.rule(id).unwrap().lease();
+    let with = |lease| Defaults { lease, ..defaults() };
+    let after = before.with_defaults(&with(policy("10%/500ms"))).unwrap();
+    assert_eq!(lease(&after, plain.id), policy("10%/100ms"), "a tenth of a second");
+    assert_eq!(lease(&after, own.id), policy("20%/100ms"));
+    assert_eq!(lease(&after, off.id), LeasePolicy::OFF);
+    assert_eq!(after.default[0].lease(), policy("10%/500ms"));
+    let again = after.with_defaults(&with(policy("5%/300ms"))).unwrap();
+    assert_eq!(lease(&again, plain.id), policy("5%/100ms"));
 }
 
 #[test]

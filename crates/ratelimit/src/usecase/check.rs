@@ -1,15 +1,22 @@
 //! Checks by rules.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+mod attributes;
+mod resolve;
+mod shared;
+
+use std::{sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, BatchError, BatchLimiter, Check, Cost, Decision, Key, KeySpace, Outcome, StoreError,
-    Verb,
+    Batch, BatchError, BatchLimiter, Check, Cost, Decision, Key, KeyError, KeySpace, Outcome,
+    StoreError, Verb,
 };
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{Catalog, CompiledRule, RuleId, Scope, Snapshot};
+pub use self::attributes::AttributesQuestion;
+pub(super) use self::resolve::Resolved;
+use self::shared::SharedBatch;
+use crate::{Catalog, CompiledRule, RuleId, Scope, Selector, Snapshot};
 
 /// Decides checks by the current rules, with a single store call.
 #[derive(Clone, Debug)]
@@ -76,6 +83,27 @@ pub enum CheckError {
         /// Its scope and pattern.
         pattern: String,
     },
+    /// The rule is over attributes, and the check is of a subject.
+    #[error("rule {0} is over attributes: send attributes instead of its id")]
+    OverAttributes(RuleId),
+    /// An attribute that rules of subjects match is not a valid identifier.
+    #[error("attribute {scope}{}", .error.to_string().trim_start_matches("key"))]
+    Identifier {
+        /// The scope, which is the name of the attribute.
+        scope: Scope,
+        /// Its error.
+        error: KeyError,
+    },
+    /// The values that a rule counts by are not a valid key.
+    #[error("attributes are not a valid key: {0}")]
+    Subject(KeyError),
+    /// Too many rules match.
+    #[error(
+        "more than {max} rules over attributes match this check: narrow their conditions, or stop \
+         them by a rule of a higher priority",
+        max = Selector::MAX_MATCHES
+    )]
+    TooManyRules,
     /// The cost exceeds the limit.
     #[error(transparent)]
     Cost(#[from] headgate::InvalidCheck),
@@ -131,6 +159,10 @@ impl CheckRateLimit {
 
     async fn decide(&self, verb: Verb, question: &Question<'_>) -> Result<Verdict, CheckError> {
         let snapshot = self.catalog.load();
+        if question.needs_selectors(&snapshot) {
+            // On the heap, so that other checks do not carry its state.
+            return Box::pin(self.decide_selected(&snapshot, verb, question)).await;
+        }
         let stack = question.stack(&snapshot)?;
         if stack.is_empty() {
             return self.exempt(&snapshot, question);
@@ -142,7 +174,7 @@ impl CheckRateLimit {
             stack.iter().map(|rule| rule.space(question.scope)).collect();
         let checks = stack.iter().zip(&spaces).map(|(rule, space)| {
             let check = Check::new(question.subject.within(space), rule.limit(), question.cost)?;
-            Ok(check.with_fail_mode(rule.fail_mode()))
+            Ok(rule.applied_to(check))
         });
         let checks = checks.collect::<Result<SmallVec<[_; 2]>, CheckError>>()?;
         let outcomes = self.limiter.apply(verb, &Batch::new(checks)?).await?;
@@ -158,8 +190,7 @@ impl CheckRateLimit {
     ) -> Result<Verdict, CheckError> {
         let space = rule.space(question.scope);
         let check = Check::new(question.subject.within(&space), rule.limit(), question.cost)?;
-        let outcomes =
-            self.limiter.apply(verb, &check.with_fail_mode(rule.fail_mode()).into()).await?;
+        let outcomes = self.limiter.apply(verb, &rule.applied_to(check).into()).await?;
         Ok(Verdict { decision: outcomes[0].into(), rule: Arc::clone(rule), stack: Vec::new() })
     }
 
@@ -169,20 +200,24 @@ impl CheckRateLimit {
         questions: &[Question<'_>],
     ) -> Result<Vec<Verdict>, CheckError> {
         let snapshot = self.catalog.load();
+        let attributes: Vec<_> =
+            questions.iter().map(|question| question.attributes_for(&snapshot)).collect();
         let mut shared = SharedBatch::default();
         let mut places = Vec::with_capacity(questions.len());
-        for question in questions {
-            let stack = question.stack(&snapshot)?;
-            let at: SmallVec<[usize; 2]> =
-                stack.iter().map(|rule| shared.add(rule, question)).collect();
-            places.push((stack, at));
+        for (question, attributes) in questions.iter().zip(&attributes) {
+            let resolved = if question.needs_selectors(&snapshot) {
+                Resolved::new(&snapshot, attributes, Some(question.scope))?
+            } else {
+                Resolved::of_stack(&question.stack(&snapshot)?, question)
+            };
+            places.push(shared.add_all(resolved, question.cost));
         }
         let outcomes = shared.apply(&self.limiter, verb).await?;
-        let verdict = |(question, (stack, at)): (&Question<'_>, (Stack<'_>, SmallVec<[_; 2]>))| {
+        let verdict = |(question, (stack, at)): (&Question<'_>, (Stack<'_>, Vec<usize>))| {
             if stack.is_empty() {
                 return self.exempt(&snapshot, question);
             }
-            let own: SmallVec<[Outcome; 2]> = at.iter().map(|i: &usize| outcomes[*i]).collect();
+            let own: SmallVec<[Outcome; 2]> = at.iter().map(|i| outcomes[*i]).collect();
             Ok(Verdict::of(&stack, &own))
         };
         questions.iter().zip(places).map(verdict).collect()
@@ -190,10 +225,13 @@ impl CheckRateLimit {
 
     /// Admits a check whose rules are all disabled; nothing is counted.
     fn exempt(&self, snapshot: &Snapshot, question: &Question<'_>) -> Result<Verdict, CheckError> {
-        let rule = Arc::clone(question.representative(snapshot)?);
+        Ok(self.exempt_by(question.representative(snapshot)?))
+    }
+
+    fn exempt_by(&self, rule: &Arc<CompiledRule>) -> Verdict {
         let limit = rule.limit().capacity();
         let outcome = Outcome::admission(limit, limit, Duration::ZERO, self.catalog.now());
-        Ok(Verdict { decision: outcome.into(), rule, stack: Vec::new() })
+        Verdict { decision: outcome.into(), rule: Arc::clone(rule), stack: Vec::new() }
     }
 }
 
@@ -230,6 +268,7 @@ impl Question<'_> {
         };
         let rule = snapshot.rule(id).ok_or(CheckError::NoSuchRule(id))?;
         match rule.rule().map(|rule| &rule.spec) {
+            Some(spec) if spec.selector.is_some() => Err(CheckError::OverAttributes(id)),
             Some(spec) if !spec.identifier_pattern.matches(self.subject.subject()) => {
                 Err(CheckError::OtherSubject { rule: id, pattern: spec.key() })
             }
@@ -251,51 +290,6 @@ impl Verdict {
             }
         };
         Self { decision, rule, stack }
-    }
-}
-
-// === SharedBatch ===
-
-/// The limits of several questions. Costs of one subject under one rule are added.
-#[derive(Default)]
-struct SharedBatch<'a> {
-    entries: Vec<SharedCheck<'a>>,
-    places: HashMap<(KeySpace<'a>, &'a str), usize>,
-}
-
-struct SharedCheck<'a> {
-    rule: &'a CompiledRule,
-    space: KeySpace<'a>,
-    subject: Key<'a>,
-    units: u64,
-}
-
-impl<'a> SharedBatch<'a> {
-    /// Adds one limit of `question`; returns its index.
-    fn add(&mut self, rule: &'a CompiledRule, question: &Question<'a>) -> usize {
-        let (space, subject) = (rule.space(question.scope), question.subject);
-        let units = question.cost.get();
-        let next = self.entries.len();
-        let place = *self.places.entry((space, subject.subject())).or_insert(next);
-        match self.entries.get_mut(place) {
-            Some(entry) => entry.units = entry.units.saturating_add(units),
-            None => self.entries.push(SharedCheck { rule, space, subject, units }),
-        }
-        place
-    }
-
-    async fn apply(&self, limiter: &BatchLimiter, verb: Verb) -> Result<Vec<Outcome>, CheckError> {
-        if self.entries.is_empty() {
-            return Ok(Vec::new());
-        }
-        let checks = self.entries.iter().map(|entry| {
-            // The sum may exceed the maximum cost.
-            let cost = Cost::new(entry.units.min(Cost::MAX)).unwrap_or(Cost::ONE);
-            let key = entry.subject.within(&entry.space);
-            Ok(Check::new(key, entry.rule.limit(), cost)?.with_fail_mode(entry.rule.fail_mode()))
-        });
-        let checks = checks.collect::<Result<Vec<_>, CheckError>>()?;
-        Ok(limiter.apply(verb, &Batch::new(checks)?).await?.into_vec())
     }
 }
 

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use headgate::Key;
+use headgate::{Grant, Key};
 
 use super::usage::{GetUsage, SubjectUsage};
 use crate::{Catalog, CompiledRule, Level, Revision, Scope};
 
 /// Explains which rules match a subject and which decide.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Explain {
-    catalog: Arc<Catalog>,
-    usage: GetUsage,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) usage: GetUsage,
+    held: Arc<HeldUnits>,
 }
+
+/// Returns what this server took in advance of a subject's limit, and until when it may hold it.
+pub type HeldUnits = dyn Fn(Key<'_>) -> Option<Grant> + Send + Sync;
 
 /// The rules that match a subject.
 #[derive(Clone, Debug)]
@@ -36,12 +40,14 @@ pub struct ExplainedRule {
     pub why: &'static str,
     /// Usage of the subject, if the rule decides and the subject has used anything.
     pub usage: Option<SubjectUsage>,
+    /// Units that this server took in advance, if the rule decides.
+    pub held: Option<Grant>,
 }
 
 impl Explain {
     /// Creates the use case on the rules of `catalog`.
-    pub const fn new(catalog: Arc<Catalog>, usage: GetUsage) -> Self {
-        Self { catalog, usage }
+    pub const fn new(catalog: Arc<Catalog>, usage: GetUsage, held: Arc<HeldUnits>) -> Self {
+        Self { catalog, usage, held }
     }
 
     /// Returns all rules that match `subject`. Those that apply must all admit a check.
@@ -54,16 +60,24 @@ impl Explain {
                 let applies = closest && rule.is_enabled();
                 let usage =
                     if applies { self.usage.of_subject(rule, scope, subject).await } else { None };
+                let space = rule.space(scope);
+                let held = if applies { (self.held)(subject.within(&space)) } else { None };
                 let why = why(matched.level, closest, rule.is_enabled());
-                let rule = Arc::clone(rule);
-                rules.push(ExplainedRule { rule, level: matched.level, applies, why, usage });
+                let (rule, level) = (Arc::clone(rule), matched.level);
+                rules.push(ExplainedRule { rule, level, applies, why, usage, held });
             }
         }
         Explanation { revision: snapshot.revision(), rules }
     }
 }
 
-const fn why(level: Level, closest: bool, enabled: bool) -> &'static str {
+impl std::fmt::Debug for Explain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Explain").finish_non_exhaustive()
+    }
+}
+
+pub(super) const fn why(level: Level, closest: bool, enabled: bool) -> &'static str {
     match (closest, enabled, level) {
         (false, ..) => "a closer pattern matches",
         (true, false, _) => "disabled: admits everything and counts nothing",

@@ -85,7 +85,8 @@ impl LimitKeys {
         let KeyedQuestion { algorithm, key, permits } = *question;
         let limit = limits.of(algorithm, key.subject());
         let check = Check::new(key.within(algorithm.space()), limit.limit(), permits)?;
-        let batch = Batch::from(check.with_fail_mode(limits.fail_mode()));
+        let check = check.with_fail_mode(limits.fail_mode()).with_optional_extra(limit.extra());
+        let batch = Batch::from(check);
         let outcomes = self.limiter.apply(verb, &batch).await?;
         Ok(KeyedVerdict { decision: Decision::fold(&outcomes), limit })
     }

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub use self::plan::Plan;
 use crate::{
     Author, Catalog, Draft, FieldError, Listed, Page, RateLimitRule, RateLimitRuleRepository,
-    RepositoryError, Revision, RuleChange, RuleFilter, RuleId,
+    RepositoryError, Revision, RuleChange, RuleFilter, RuleId, Warning,
 };
 
 /// Manages the rules of a repository. A change takes effect on this server before the call returns.
@@ -92,6 +92,18 @@ impl ManageRules {
         let current = self.get(id).await?;
         let spec = draft.validate(Some(&current.spec)).map_err(ManageError::Invalid)?;
         self.write_one(RuleChange::UpdateIfUnchanged(id, spec, expected), by).await
+    }
+
+    /// Returns warnings about a rule: what it never does, or does too often.
+    pub fn warnings(&self, rule: &RateLimitRule) -> Vec<Warning> {
+        let snapshot = self.catalog.load();
+        let mut warnings = rule.spec.warnings();
+        if rule.spec.selector.is_some() {
+            let others = snapshot.with_selector().filter_map(|other| other.rule());
+            let mut others = others.filter(|other| other.id != rule.id);
+            warnings.extend(others.find_map(|other| rule.spec.shadowed_by(other)));
+        }
+        warnings
     }
 
     /// Deletes a rule and returns it.

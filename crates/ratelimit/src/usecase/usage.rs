@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeyError, Verb};
 use thiserror::Error;
 
-use crate::{Catalog, CompiledRule, RuleId, Scope};
+use crate::{Catalog, CompiledRule, RuleId, Scope, Selector};
 
 /// Reads the usage of subjects.
 #[derive(Clone, Debug)]
@@ -62,6 +62,15 @@ impl GetUsage {
         let Some(spec) = rule.rule().map(|rule| &rule.spec) else {
             return Err(UsageError::NoSuchRule(id));
         };
+        if let Some(selector) = &spec.selector {
+            // The subject of a rule over attributes is the values that it counts by.
+            let all = selector.per().next().is_none().then_some(Selector::ALL);
+            let subject = match all.or(identifier) {
+                None => None,
+                Some(values) => self.of_subject(rule, spec.scope, Key::new(values)?).await,
+            };
+            return Ok(Usage { rule: Arc::clone(rule), subject });
+        }
         let identifier = identifier.or(spec.identifier_pattern.exact());
         let subject = match identifier {
             None => None,
