@@ -7,7 +7,7 @@
 
 use std::{env, fs, path::Path, process::Command, sync::Arc, time::Duration};
 
-use headgate::{BatchLimiter, Clock as _, Cost, FailMode, Key, Limit, SystemClock};
+use headgate::{BatchLimiter, Clock as _, Cost, FailMode, Key, LeasePolicy, Limit, SystemClock};
 use headgate_persistence::{Database, DatabaseConfig};
 use headgate_ratelimit::{
     Author, Catalog, Defaults, Draft, RateLimitRuleRepository, RuleChange, RuleDelta, Scope,
@@ -66,6 +66,7 @@ async fn measure(file: &Path, count: usize) {
         limit: Limit::token_bucket(100, Duration::from_secs(60)).unwrap(),
         window_seconds: 60,
         fail_mode: FailMode::Open,
+        lease: LeasePolicy::OFF,
     };
     let catalog = Arc::new(Catalog::new(defaults.clone(), Arc::new(SystemClock::new())).unwrap());
     database.ping().await.unwrap();

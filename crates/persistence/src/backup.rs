@@ -127,6 +127,14 @@ async fn back_up(source: &Path, target: &Path) -> Result<DatabaseCopy, CopyError
         return Err(CopyError::Exists(target.to_owned()));
     }
     let draft = draft_beside(target)?;
+    snapshot(source, &draft).await?;
+    let copy = verify(draft.path()).await.map_err(|error| error.named(source))?;
+    persist(draft, target, false)?;
+    Ok(copy)
+}
+
+/// Copies the database at `source` and its log, if it has one, into `draft`.
+async fn snapshot(source: &Path, draft: &NamedTempFile) -> Result<(), CopyError> {
     let failed = |cause| CopyError::Sql { path: source.to_owned(), cause };
     let options = options(source, true);
     let mut connection = SqliteConnection::connect_with(&options).await.map_err(failed)?;
@@ -135,9 +143,7 @@ async fn back_up(source: &Path, target: &Path) -> Result<DatabaseCopy, CopyError
     copied.execute(&mut connection).await.map_err(failed)?;
     // The copy is complete, whatever happens to this connection.
     connection.close().await.ok();
-    let copy = verify(draft.path()).await.map_err(|error| error.named(source))?;
-    persist(draft, target, false)?;
-    Ok(copy)
+    Ok(())
 }
 
 /// Replaces the database at `target` by a verified copy of `source`. The previous one stays under
@@ -147,9 +153,18 @@ async fn restore(source: &Path, target: &Path) -> Result<DatabaseCopy, CopyError
         return Err(CopyError::Missing(source.to_owned()));
     }
     create_folder(target).map_err(in_file(target))?;
+    if !source.is_file() {
+        let cause = io::Error::new(io::ErrorKind::InvalidInput, "not a file");
+        return Err(CopyError::File { path: source.to_owned(), cause });
+    }
     let mut draft = draft_beside(target)?;
-    let mut opened = File::open(source).map_err(in_file(source))?;
-    io::copy(&mut opened, &mut draft).map_err(in_file(target))?;
+    if has_log(source) {
+        // The files of a server, not a backup: their latest changes are in the log.
+        snapshot(source, &draft).await?;
+    } else {
+        let mut opened = File::open(source).map_err(in_file(source))?;
+        io::copy(&mut opened, &mut draft).map_err(in_file(target))?;
+    }
     let copy = verify(draft.path()).await.map_err(|error| error.named(source))?;
     let replaced = keep(target).await?;
     persist(draft, target, replaced.is_some())?;
@@ -209,6 +224,11 @@ async fn keep(path: &Path) -> Result<Option<PathBuf>, CopyError> {
     let linked = fs::hard_link(path, &kept).or_else(|_| fs::copy(path, &kept).map(drop));
     linked.map_err(in_file(&kept))?;
     Ok(Some(kept))
+}
+
+/// Returns true if the database at `path` has changes in a log beside it.
+fn has_log(path: &Path) -> bool {
+    fs::metadata(with_suffix(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 /// Writes the log of the database at `path` back into it and removes it. Returns false if another

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const TABLE: &str = "headgate_migrations";
 
 /// Version, name, and SQL for PostgreSQL and SQLite.
-const MIGRATIONS: [(i64, &str, &str, &str); 7] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 10] = [
     (
         1,
         "rules",
@@ -69,6 +69,24 @@ const MIGRATIONS: [(i64, &str, &str, &str); 7] = [
         "service_kinds",
         include_str!("../migrations/postgres/0007_service_kinds.sql"),
         include_str!("../migrations/sqlite/0007_service_kinds.sql"),
+    ),
+    (
+        8,
+        "leases",
+        include_str!("../migrations/postgres/0008_leases.sql"),
+        include_str!("../migrations/sqlite/0008_leases.sql"),
+    ),
+    (
+        9,
+        "quota_reservations",
+        include_str!("../migrations/postgres/0009_quota_reservations.sql"),
+        include_str!("../migrations/sqlite/0009_quota_reservations.sql"),
+    ),
+    (
+        10,
+        "selectors",
+        include_str!("../migrations/postgres/0010_selectors.sql"),
+        include_str!("../migrations/sqlite/0010_selectors.sql"),
     ),
 ];
 

@@ -27,7 +27,7 @@ pub trait QueryObserver: Send + Sync {
 }
 
 /// All tables.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "audit_log",
     "audit_logs",
     "denylist",
@@ -36,6 +36,7 @@ const TABLES: [&str; 16] = [
     "quota_increments",
     "quota_policies",
     "quota_policy_deletions",
+    "quota_reservations",
     "quota_sinks",
     "quota_usages",
     "rate_limit_rule_changes",

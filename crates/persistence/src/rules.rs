@@ -4,6 +4,7 @@ mod batch;
 mod delta;
 mod pending;
 mod record;
+mod selector;
 mod total;
 mod write;
 
@@ -34,7 +35,8 @@ macro_rules! rules {
     ($which:literal) => {
         concat!(
             "SELECT id, name, scope, identifier_pattern, limit_count, window_secs, algorithm, \
-             burst, fail_mode, enabled, created_at, updated_at FROM rate_limit_rules ",
+             burst, fail_mode, lease_share_percent, lease_hold_ms, selector, enabled, created_at, \
+             updated_at FROM rate_limit_rules ",
             $which
         )
     };

@@ -22,7 +22,8 @@ macro_rules! recordset {
     () => {
         "FROM jsonb_to_recordset(CAST($1 AS jsonb)) AS k(id uuid, name text, scope text,
             identifier_pattern text, limit_count bigint, window_secs bigint, algorithm text,
-            burst bigint, fail_mode text, enabled boolean, created_at bigint, updated_at bigint)"
+            burst bigint, fail_mode text, lease_share_percent bigint, lease_hold_ms bigint,
+            selector text, enabled boolean, created_at bigint, updated_at bigint)"
     };
 }
 
@@ -36,9 +37,11 @@ macro_rules! uuids {
 pub(super) const CREATE: Sql = (
     concat!(
         "INSERT INTO rate_limit_rules (id, name, scope, identifier_pattern, limit_count,
-            window_secs, algorithm, burst, fail_mode, enabled, created_at, updated_at)
+            window_secs, algorithm, burst, fail_mode, lease_share_percent, lease_hold_ms,
+            selector, enabled, created_at, updated_at)
         SELECT k.id, k.name, k.scope, k.identifier_pattern, k.limit_count, k.window_secs,
-            k.algorithm, k.burst, k.fail_mode, k.enabled, ",
+            k.algorithm, k.burst, k.fail_mode, k.lease_share_percent, k.lease_hold_ms,
+            k.selector, k.enabled, ",
         time!("k.created_at"),
         ", ",
         time!("k.updated_at"),
@@ -46,10 +49,12 @@ pub(super) const CREATE: Sql = (
         recordset!()
     ),
     "INSERT INTO rate_limit_rules (id, name, scope, identifier_pattern, limit_count, window_secs,
-        algorithm, burst, fail_mode, enabled, created_at, updated_at)
+        algorithm, burst, fail_mode, lease_share_percent, lease_hold_ms, selector, enabled,
+        created_at, updated_at)
     SELECT value->>'id', value->>'name', value->>'scope', value->>'identifier_pattern',
         value->>'limit_count', value->>'window_secs', value->>'algorithm', value->>'burst',
-        value->>'fail_mode', value->>'enabled', value->>'created_at', value->>'updated_at'
+        value->>'fail_mode', value->>'lease_share_percent', value->>'lease_hold_ms',
+        value->>'selector', value->>'enabled', value->>'created_at', value->>'updated_at'
     FROM json_each($1)",
 );
 
@@ -58,7 +63,8 @@ pub(super) const UPDATE: Sql = (
         "UPDATE rate_limit_rules AS r SET name = k.name, scope = k.scope,
             identifier_pattern = k.identifier_pattern, limit_count = k.limit_count,
             window_secs = k.window_secs, algorithm = k.algorithm, burst = k.burst,
-            fail_mode = k.fail_mode, enabled = k.enabled, updated_at = ",
+            fail_mode = k.fail_mode, lease_share_percent = k.lease_share_percent,
+            lease_hold_ms = k.lease_hold_ms, selector = k.selector, enabled = k.enabled, updated_at = ",
         time!("k.updated_at"),
         " ",
         recordset!(),
@@ -67,8 +73,10 @@ pub(super) const UPDATE: Sql = (
     "UPDATE rate_limit_rules AS r SET name = value->>'name', scope = value->>'scope',
         identifier_pattern = value->>'identifier_pattern', limit_count = value->>'limit_count',
         window_secs = value->>'window_secs', algorithm = value->>'algorithm',
-        burst = value->>'burst', fail_mode = value->>'fail_mode', enabled = value->>'enabled',
-        updated_at = value->>'updated_at'
+        burst = value->>'burst', fail_mode = value->>'fail_mode',
+        lease_share_percent = value->>'lease_share_percent',
+        lease_hold_ms = value->>'lease_hold_ms', selector = value->>'selector',
+        enabled = value->>'enabled', updated_at = value->>'updated_at'
     FROM json_each($1) WHERE r.id = value->>'id'",
 );
 

@@ -28,8 +28,8 @@ macro_rules! changed {
     ($further:literal) => {
         concat!(
             "SELECT c.rule_id, r.id, r.name, r.scope, r.identifier_pattern, r.limit_count,
-                r.window_secs, r.algorithm, r.burst, r.fail_mode, r.enabled, r.created_at,
-                r.updated_at
+                r.window_secs, r.algorithm, r.burst, r.fail_mode, r.lease_share_percent,
+                r.lease_hold_ms, r.selector, r.enabled, r.created_at, r.updated_at
             FROM (
                 SELECT DISTINCT rule_id FROM rate_limit_rule_changes
                 WHERE revision > $1",

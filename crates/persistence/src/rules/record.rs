@@ -1,12 +1,15 @@
 //! Rules as rows, and as JSON in the audit log.
 
-use headgate::FailMode;
+use std::time::Duration;
+
+use headgate::{FailMode, LeasePolicy};
 use headgate_ratelimit::{
-    Draft, FieldError, Input, RateLimitRule, RepositoryError, RuleId, RuleSpec,
+    Draft, FieldError, Input, LeaseDraft, RateLimitRule, RepositoryError, RuleId, RuleSpec,
 };
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
+use super::selector;
 use crate::row::Row;
 
 /// Reads a rule and validates it, since rows may have been edited by hand.
@@ -30,8 +33,25 @@ fn draft(row: &Row) -> Result<Draft, sqlx::Error> {
         algorithm: Input::Given(row.get("algorithm")?),
         burst: optional(row.get("burst")?),
         fail_mode: optional(row.get("fail_mode")?),
+        lease: lease(row)?,
         enabled: Input::Given(row.get("enabled")?),
+        selector: selector::read(row.get("selector")?),
     })
+}
+
+/// The hold is shortened to what the window allows: a server of an older version, which does not
+/// know leases, may have shortened the window.
+fn lease(row: &Row) -> Result<Input<LeaseDraft>, sqlx::Error> {
+    let share_percent: Option<i64> = row.get("lease_share_percent")?;
+    let hold_ms: Option<i64> = row.get("lease_hold_ms")?;
+    if share_percent.is_none() && hold_ms.is_none() {
+        return Ok(Input::Null);
+    }
+    let window: i64 = row.get("window_secs")?;
+    let window = Duration::from_secs(window.try_into().unwrap_or_default());
+    let most = i64::try_from(LeasePolicy::max_hold_ms(window)).unwrap_or(i64::MAX);
+    let hold_ms = optional(hold_ms.map(|hold_ms| hold_ms.min(most)));
+    Ok(Input::Given(LeaseDraft { share_percent: optional(share_percent), hold_ms }))
 }
 
 fn optional<T>(value: Option<T>) -> Input<T> {
@@ -55,6 +75,9 @@ pub(super) struct WireRule<'a> {
     algorithm: &'static str,
     burst: Option<u32>,
     fail_mode: Option<&'static str>,
+    lease_share_percent: Option<u8>,
+    lease_hold_ms: Option<u16>,
+    selector: Option<String>,
     enabled: bool,
     created_at: u64,
     updated_at: u64,
@@ -73,6 +96,9 @@ impl<'a> From<&'a RateLimitRule> for WireRule<'a> {
             algorithm: spec.algorithm.name(),
             burst: spec.burst,
             fail_mode: spec.fail_mode.map(FailMode::name),
+            lease_share_percent: spec.lease.map(LeasePolicy::share_percent),
+            lease_hold_ms: spec.lease.map(LeasePolicy::hold_ms),
+            selector: spec.selector.as_deref().map(|own| selector::to_json(own).to_string()),
             enabled: spec.enabled,
             created_at: rule.created_at.as_micros(),
             updated_at: rule.updated_at.as_micros(),
@@ -82,7 +108,7 @@ impl<'a> From<&'a RateLimitRule> for WireRule<'a> {
 
 /// Converts a rule to JSON.
 pub(super) fn to_json(spec: &RuleSpec) -> String {
-    json!({
+    let mut json = json!({
         "name": spec.name,
         "scope": spec.scope.name(),
         "identifier_pattern": spec.identifier_pattern.to_string(),
@@ -91,7 +117,16 @@ pub(super) fn to_json(spec: &RuleSpec) -> String {
         "algorithm": spec.algorithm.name(),
         "burst": spec.burst,
         "fail_mode": spec.fail_mode.map(FailMode::name),
+        "lease": spec.lease.map(|lease| json!({
+            "share_percent": lease.share_percent(),
+            "hold_ms": lease.hold_ms(),
+        })),
         "enabled": spec.enabled,
-    })
-    .to_string()
+    });
+    if let (Some(own), Some(fields)) = (&spec.selector, json.as_object_mut())
+        && let Json::Object(conditions) = selector::to_json(own)
+    {
+        fields.extend(conditions);
+    }
+    json.to_string()
 }

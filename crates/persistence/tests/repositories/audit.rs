@@ -33,7 +33,7 @@ async fn changes_are_recorded_with_before_and_after(home: &Home) {
     let expected = serde_json::json!({
         "name": null, "scope": "user", "identifier_pattern": "u1", "limit": 100,
         "window_seconds": 60, "algorithm": "token_bucket", "burst": null, "fail_mode": null,
-        "enabled": true,
+        "lease": null, "enabled": true,
     });
     assert_eq!(object, expected);
     assert!(updated.after.unwrap().contains("\"u2\""));

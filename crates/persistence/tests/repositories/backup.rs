@@ -175,6 +175,33 @@ fn a_restore_brings_back_the_state_of_the_backup_and_keeps_the_replaced_one() {
     });
 }
 
+/// The files of a server that crashed, copied with `cp`.
+#[test]
+fn a_restore_has_the_changes_in_the_log_beside_the_given_file() {
+    let home = Home::new();
+    run(async {
+        let database = home.migrated().await;
+        create(&database, spec("u1", 60), 0).await;
+        let before = everything(&database).await;
+        let kept = home.path("kept");
+        fs::create_dir(&kept).unwrap();
+        for file in ["headgate.db", "headgate.db-wal"] {
+            fs::copy(home.path(file), kept.join(file)).unwrap();
+        }
+        database.close().await;
+
+        let elsewhere = DatabaseConfig::file(home.path("drill/headgate.db"));
+        elsewhere.restore(&kept.join("headgate.db")).await.unwrap();
+        let database = Database::open(&elsewhere);
+        database.migrate().await.unwrap();
+        assert_eq!(everything(&database).await, before);
+        database.close().await;
+
+        let folder = elsewhere.restore(&kept).await.unwrap_err();
+        assert_eq!(folder.to_string(), format!("{}: not a file", kept.display()));
+    });
+}
+
 /// The log that a crash leaves must not be applied to the restored file.
 #[test]
 fn a_restore_replaces_a_damaged_database_and_its_log() {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use headgate::{FailMode, Limit, SystemClock};
+use headgate::{FailMode, LeasePolicy, Limit, SystemClock};
 use headgate_persistence::Database;
 use headgate_ratelimit::{
     Catalog, Defaults, RateLimitRule, RateLimitRuleRepository, Refreshed, RepositoryError,
@@ -27,6 +27,7 @@ fn catalog() -> Catalog {
         limit: Limit::token_bucket(100, Duration::from_secs(60)).unwrap(),
         window_seconds: 60,
         fail_mode: FailMode::Open,
+        lease: LeasePolicy::OFF,
     };
     Catalog::new(defaults, Arc::new(SystemClock::new())).unwrap()
 }

@@ -18,6 +18,7 @@ mod old_version;
 mod postgres;
 mod quotas;
 mod rules;
+mod selectors;
 mod service_configs;
 mod silence;
 mod sqlite;

@@ -171,6 +171,7 @@ fn tables_are_in_their_schemas() {
         "quota.quota_increments",
         "quota.quota_policies",
         "quota.quota_policy_deletions",
+        "quota.quota_reservations",
         "quota.quota_sinks",
         "quota.quota_usages",
         "ratelimit.rate_limit_rule_changes",

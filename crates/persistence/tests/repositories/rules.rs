@@ -1,7 +1,8 @@
 //! Single rules.
 
 use headgate_ratelimit::{
-    Draft, Page, RateLimitRuleRepository, RepositoryError, RuleChange, RuleFilter, RuleId, Scope,
+    Draft, LeaseDraft, Page, RateLimitRuleRepository, RepositoryError, RuleChange, RuleFilter,
+    RuleId, Scope,
 };
 
 use crate::support::{
@@ -19,6 +20,7 @@ on_both!(
     duplicate_rules_are_rejected,
     every_write_increases_the_revision,
     an_invalid_row_is_reported_with_its_id,
+    a_lease_is_shortened_with_the_window_that_an_older_server_shortens,
 );
 
 async fn rules_round_trip(home: &Home) {
@@ -28,12 +30,15 @@ async fn rules_round_trip(home: &Home) {
         algorithm: "leaky_bucket".to_owned().into(),
         burst: 7.into(),
         fail_mode: "local".to_owned().into(),
+        lease: LeaseDraft { share_percent: 10.into(), hold_ms: 200.into() }.into(),
         enabled: false.into(),
         limit: i64::from(u32::MAX).into(),
         ..draft(&"é".repeat(255), 3600)
     };
     let full = full.validate(None).unwrap();
-    for spec in [full, spec("*", 1)] {
+    let unleased = LeaseDraft { share_percent: 0.into(), ..LeaseDraft::default() };
+    let unleased = Draft { lease: unleased.into(), ..draft("unleased", 60) };
+    for spec in [full, unleased.validate(None).unwrap(), spec("*", 1)] {
         let rule = create(&database, spec.clone(), 5).await;
         assert_eq!(rule.spec, spec);
         assert_eq!((rule.created_at, rule.updated_at), (at(5), at(5)));
@@ -190,6 +195,16 @@ async fn every_write_increases_the_revision(home: &Home) {
     assert!(database.write(&[], &author(3)).await.unwrap().is_empty());
     database.migrate().await.unwrap();
     assert_eq!(revision(&database).await, last);
+}
+
+async fn a_lease_is_shortened_with_the_window_that_an_older_server_shortens(home: &Home) {
+    let database = home.migrated().await;
+    let lease = LeaseDraft { share_percent: 10.into(), hold_ms: 1000.into() };
+    let draft = Draft { lease: lease.into(), ..draft("u1", 60) };
+    let rule = create(&database, draft.validate(None).unwrap(), 0).await;
+    home.console().await.run("UPDATE rate_limit_rules SET window_secs = 1").await;
+    let read = database.get(rule.id).await.unwrap().unwrap();
+    assert_eq!(read.spec.lease.unwrap().to_string(), "10%/100ms");
 }
 
 async fn an_invalid_row_is_reported_with_its_id(home: &Home) {

@@ -1,11 +1,8 @@
 //! PostgreSQL goes silent: its machine is gone, and connections are not closed.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::SeqCst},
 };
 
 use headgate_persistence::{Database, DatabaseConfig};
@@ -75,7 +72,8 @@ async fn wired(server: &Postgres) -> (Wire, Database) {
     let wire = Wire::to(server.port()).await;
     let url = server.url().replace(&server.port().to_string(), &wire.port.to_string());
     let config = DatabaseConfig::from_url(&url).unwrap().max_connections(1);
-    let database = Database::open(&config.connect_timeout(Duration::from_secs(5)));
+    // Includes the second that it takes to notice a silent connection, and connecting again.
+    let database = Database::open(&config.connect_timeout(TIMEOUT));
     database.migrate().await.unwrap();
     (wire, database)
 }
