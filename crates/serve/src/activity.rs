@@ -13,7 +13,6 @@ use std::{
     },
 };
 
-use http::Version;
 use tokio::sync::Notify;
 
 pub(crate) use self::guards::{InFlightRequest, OpenResponse, UnsentBytes};
@@ -50,7 +49,7 @@ pub(crate) struct Activity {
     unsent: [AtomicUsize; SLOTS],
     /// The current interval.
     interval: AtomicUsize,
-    /// Bytes of incomplete requests.
+    /// Bytes of incomplete requests, and of the heads of HTTP/2 requests.
     received: AtomicUsize,
     /// Bytes that the socket did not accept.
     unwritten: AtomicUsize,
@@ -64,6 +63,7 @@ pub(crate) struct Activity {
     moved_at: AtomicU64,
     is_http2: AtomicBool,
     is_leaving: AtomicBool,
+    is_abandoned: AtomicBool,
     ended: Notify,
     /// Reason for closing the connection plus one, or 0.
     end_reason: AtomicUsize,
@@ -90,18 +90,33 @@ impl Activity {
             moved_at: AtomicU64::new(0),
             is_http2: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
             ended: Notify::new(),
             end_reason: AtomicUsize::new(0),
         }
     }
 
-    /// Counts a request.
-    pub(crate) fn start(self: &Arc<Self>, version: Version) -> InFlightRequest {
-        if version == Version::HTTP_2 && !self.is_http2.load(Relaxed) {
+    /// Counts a request over HTTP/1, which has one at a time.
+    pub(crate) fn start_http1(self: &Arc<Self>) -> InFlightRequest {
+        self.counts.fetch_add(STARTED + HANDLING, Relaxed);
+        InFlightRequest::new(self, 0)
+    }
+
+    /// Counts a request over HTTP/2 with a head of this many bytes, unless there are too many.
+    pub(crate) fn start_http2(
+        self: &Arc<Self>,
+        head: usize,
+    ) -> Result<InFlightRequest, Overloaded> {
+        if !self.is_http2() {
             self.is_http2.store(true, Relaxed);
         }
-        self.counts.fetch_add(STARTED + HANDLING, Relaxed);
-        InFlightRequest(Some(Arc::clone(self)))
+        let counts = self.counts.fetch_add(STARTED + HANDLING, Relaxed);
+        let received = self.received.fetch_add(head, Relaxed) + head;
+        let request = InFlightRequest::new(self, head);
+        if received + streams(counts) * STREAM_BYTES <= UNREPORTED_BYTES {
+            return Ok(request);
+        }
+        self.accept_received(head + STREAM_BYTES).map(|()| request)
     }
 
     /// A number that changes with every request.
@@ -120,14 +135,32 @@ impl Activity {
         self.is_http2.load(Relaxed)
     }
 
-    /// Asks the peer to use another connection from now on.
+    /// Asks the peer to use another connection, with the response to its next request.
     pub(crate) fn leave(&self) {
         self.is_leaving.store(true, Relaxed);
     }
 
-    /// Returns `true` if the peer was asked to use another connection.
+    /// Asks the peer to use another connection, now: it has sent no request for long.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Relaxed);
+        self.leave();
+    }
+
+    /// Returns `true` if the peer is asked to use another connection.
     pub(crate) fn is_leaving(&self) -> bool {
         self.is_leaving.load(Relaxed)
+    }
+
+    /// Returns `true` if an HTTP/2 peer has to get its GOAWAY now.
+    ///
+    /// Clients that do not repeat a request which they could not send, such as tonic's, lose the
+    /// one that they start between a GOAWAY and the end of the connection. They close it as soon as
+    /// they have no stream left. So they get the GOAWAY while exactly one is open: at its end, they
+    /// have no time to start another one.
+    pub(crate) fn has_to_go_away(&self) -> bool {
+        self.is_leaving()
+            && self.is_http2()
+            && (self.is_abandoned.load(Relaxed) || self.streams() <= 1 && !self.is_idle())
     }
 
     /// Counts bytes that are about to be sent, unless there are too many.
@@ -145,6 +178,11 @@ impl Activity {
     /// Counts bytes of an incomplete request, unless there are too many.
     pub(crate) fn receive(&self, bytes: usize) -> Result<(), Overloaded> {
         self.received.fetch_add(bytes, Relaxed);
+        self.accept_received(bytes)
+    }
+
+    /// Reports the buffered bytes, of which `bytes` have just been received.
+    fn accept_received(&self, bytes: usize) -> Result<(), Overloaded> {
         let buffered = self.report();
         if buffered <= UNREPORTED_BYTES {
             return Ok(());
@@ -226,6 +264,11 @@ impl Activity {
         self.unsent.iter().map(|bytes| bytes.load(Relaxed)).sum()
     }
 
+    /// Requests without a response, and responses with an incomplete body.
+    fn streams(&self) -> usize {
+        streams(self.counts.load(Relaxed))
+    }
+
     /// Bytes that the socket did not accept.
     fn unwritten(&self) -> usize {
         self.unwritten.load(Relaxed) + self.unwritten_encrypted.load(Relaxed)
@@ -233,9 +276,7 @@ impl Activity {
 
     /// Buffered bytes.
     fn buffered(&self) -> usize {
-        let counts = self.counts.load(Relaxed);
-        let streams = (counts & FIELD) + ((counts / HANDLING) & FIELD);
-        let streams = if self.is_http2() { streams as usize } else { 0 };
+        let streams = if self.is_http2() { self.streams() } else { 0 };
         let others = self.received.load(Relaxed) + self.unwritten();
         self.unsent() + others + streams * STREAM_BYTES
     }
@@ -254,6 +295,11 @@ impl Activity {
         }
         buffered
     }
+}
+
+/// Number of streams in flight.
+const fn streams(counts: u64) -> usize {
+    ((counts & FIELD) + ((counts / HANDLING) & FIELD)) as usize
 }
 
 impl Drop for Activity {

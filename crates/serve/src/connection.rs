@@ -1,8 +1,7 @@
 //! The task of a connection.
 
 use std::{
-    convert::Infallible,
-    future::{Future, poll_fn},
+    future::{Future, poll_fn, ready},
     pin::pin,
     sync::Arc,
     task::Poll,
@@ -10,8 +9,9 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
+use h2::Reason;
 use headgate_tls::{ClientCertificate, Tls};
-use http::{HeaderValue, Request, Response, Version, header::CONNECTION};
+use http::{HeaderMap, HeaderValue, Request, Response, Version, header::CONNECTION};
 use hyper::{
     body::{Body, Incoming},
     service::service_fn,
@@ -45,6 +45,9 @@ const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// Maximum size of the headers of an HTTP/2 request, uncompressed and as its specification counts.
 const MAX_HEADER_LIST_BYTES: u32 = 16 * 1024;
+
+/// Memory of a header in addition to its name and value.
+const HEADER_BYTES: usize = 128;
 
 /// Maximum size of the send buffer of an HTTP/2 stream.
 const MAX_SEND_BUFFER_BYTES: usize = 64 * 1024;
@@ -112,12 +115,16 @@ impl ConnectionTask {
                 }
                 return Poll::Ready(Err(reason));
             }
-            let is_leaving = activity.is_leaving() && activity.is_http2();
-            if (is_leaving || is_stopping) && !is_notified {
+            let polled = connection.as_mut().poll(context);
+            let is_ending = is_stopping || activity.has_to_go_away();
+            if polled.is_pending() && is_ending && !is_notified {
                 is_notified = true;
+                // Over HTTP/2, it sends a GOAWAY that refuses no request, and another one once the
+                // peer has answered a ping.
                 connection.as_mut().graceful_shutdown();
+                return connection.as_mut().poll(context).map(Ok);
             }
-            connection.as_mut().poll(context).map(Ok)
+            polled.map(Ok)
         });
         match end.await {
             Ok(Ok(())) => {}
@@ -153,31 +160,49 @@ impl ConnectionTask {
     }
 }
 
-/// Serves one request. Not an async block, which would be twice as large and is moved for each
-/// request.
+/// Serves one request, or resets its stream if too many bytes are buffered. Not an async block,
+/// which would be twice as large and is moved for each request.
 fn respond<A, F, B>(
     activity: &Arc<Activity>,
     certificate: Option<&ClientCertificate>,
     handler: &A,
     mut request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<ResponseBody<B>>, Infallible>> + Send + use<A, F, B>
+) -> impl Future<Output = Result<Response<ResponseBody<B>>, h2::Error>> + Send + use<A, F, B>
 where
     A: Fn(Request<RequestBody>) -> F,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body,
 {
     let is_http2 = request.version() == Version::HTTP_2;
-    let in_flight = activity.start(request.version());
+    let in_flight = if is_http2 {
+        let Ok(in_flight) = activity.start_http2(head_bytes(request.headers())) else {
+            return ready(Reason::ENHANCE_YOUR_CALM)
+                .map(|reason| Err(reason.into()))
+                .right_future();
+        };
+        in_flight
+    } else {
+        activity.start_http1()
+    };
     if let Some(certificate) = certificate {
         request.extensions_mut().insert(certificate.clone());
     }
     let request = request.map(|body| RequestBody::new(body, Arc::clone(activity)));
-    handler(request).map(move |mut response| {
+    let answered = handler(request).map(move |mut response| {
         if !is_http2 && in_flight.activity().is_some_and(|activity| activity.is_leaving()) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| ResponseBody::new(body, in_flight, is_http2)))
-    })
+    });
+    answered.left_future()
+}
+
+/// Memory of the headers of a request.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    let bytes = |(name, value): (&http::HeaderName, &HeaderValue)| {
+        HEADER_BYTES + name.as_str().len() + value.len()
+    };
+    headers.iter().map(bytes).sum()
 }
 
 /// Resolves when the connection has to close. Before that, the next response asks the peer to

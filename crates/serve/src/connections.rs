@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -11,7 +12,7 @@ use std::{
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::Instant,
+    time::{self, Instant},
 };
 use tracing::debug;
 
@@ -27,8 +28,10 @@ const HOARDED: Duration = Duration::from_millis(100);
 /// connection.
 const MODEST_BYTES: usize = 1024 * 1024;
 
-/// Maximum number of connections scanned for an idle one.
+/// Maximum number of connections scanned for an idle one at once, and the pause before the next
+/// ones are scanned.
 const MAX_SCAN: usize = 1024;
+const SCAN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Bounds on all connections together.
 #[derive(Clone, Copy, Debug)]
@@ -135,16 +138,27 @@ impl Connections {
         self.ended[reason as usize].load(Relaxed)
     }
 
-    /// Waits for a slot. If there is none, closes an idle connection.
+    /// Waits for a slot. If there is none, closes an idle connection, as soon as there is one.
     pub(crate) async fn slot(self: &Arc<Self>, activity: &Arc<Activity>) -> ConnectionSlot {
-        let mut room = Arc::clone(&self.room).try_acquire_owned().ok();
-        if room.is_none() {
-            self.close_idle();
-            // Never fails: the semaphore is not closed.
-            room = Arc::clone(&self.room).acquire_owned().await.ok();
-        }
+        let room = match Arc::clone(&self.room).try_acquire_owned() {
+            Ok(room) => Some(room),
+            Err(_) => self.make_room().await,
+        };
         let number = self.live().add(Arc::clone(activity));
         ConnectionSlot { connections: Arc::clone(self), number, _room: room }
+    }
+
+    /// Waits for a connection to end, and closes the first that is idle. Never `None`: the
+    /// semaphore is not closed.
+    async fn make_room(&self) -> Option<OwnedSemaphorePermit> {
+        let mut room = pin!(Arc::clone(&self.room).acquire_owned());
+        // Busy connections become idle without notice: it would cost every request.
+        while !self.close_idle() {
+            if let Ok(room) = time::timeout(SCAN_INTERVAL, &mut room).await {
+                return room.ok();
+            }
+        }
+        room.await.ok()
     }
 
     /// Milliseconds since the start.
@@ -205,16 +219,21 @@ impl Connections {
         ended.inspect(|one| one.end(EndReason::Pressure)).is_some()
     }
 
-    fn close_idle(&self) {
+    /// Closes an idle connection. Returns `false` if none of those scanned is idle; the next scan
+    /// continues after them.
+    fn close_idle(&self) -> bool {
         let mut live = self.live();
         let from = live.scan_from;
         let later = live.by_age.range(from..);
+        let mut last = from;
         let mut looked = later.chain(live.by_age.range(..from)).take(MAX_SCAN);
-        let idle = looked.find(|(_, one)| one.is_idle() && !one.is_ending());
-        if let Some((&number, one)) = idle {
-            one.end(EndReason::Crowded);
-            live.scan_from = number + 1;
-        }
+        let idle = looked.find(|&(&number, one)| {
+            last = number;
+            one.is_idle() && !one.is_ending()
+        });
+        let found = idle.inspect(|(_, one)| one.end(EndReason::Crowded)).is_some();
+        live.scan_from = last + 1;
+        found
     }
 
     fn live(&self) -> MutexGuard<'_, ConnectionTable> {
@@ -241,3 +260,6 @@ impl Drop for ConnectionSlot {
         self.connections.live().by_age.remove(&self.number);
     }
 }
+
+#[cfg(test)]
+mod tests;

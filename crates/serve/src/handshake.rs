@@ -10,7 +10,7 @@ use tokio::{
     sync::watch,
     time,
 };
-use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_rustls::{TlsAcceptor, rustls::pki_types::CertificateDer, server::TlsStream};
 use tracing::debug;
 
 use crate::{
@@ -67,8 +67,7 @@ impl Handshake<'_> {
         self.tls.handshakes().count(accepted.as_ref().map(drop).map_err(|reason| *reason));
         match accepted {
             Ok(stream) => {
-                let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                let certificate = certificate.map(ClientCertificate::new);
+                let certificate = client_certificate(&stream).map(ClientCertificate::new);
                 Some((Stream::Tls(Box::new(stream)), certificate))
             }
             Err(reason) => {
@@ -93,11 +92,19 @@ impl Handshake<'_> {
         }
         let stream = EncryptedStream::new(stream, Arc::clone(self.activity));
         let accepted = TlsAcceptor::from(self.tls.server_config()).accept(stream).await;
-        accepted.map_err(|error| {
+        let stream = accepted.map_err(|error| {
             debug!(%error, "TLS handshake failed");
             HandshakeFailure::from(&error)
-        })
+        })?;
+        if client_certificate(&stream).is_some_and(|it| self.tls.has_expired(it)) {
+            return Err(HandshakeFailure::ClientCertificateExpired);
+        }
+        Ok(stream)
     }
+}
+
+fn client_certificate(stream: &TlsStream<EncryptedStream>) -> Option<&CertificateDer<'static>> {
+    stream.get_ref().1.peer_certificates().and_then(<[_]>::first)
 }
 
 /// Tells a client that speaks HTTP what to do. What it has sent is read, since closing the

@@ -13,6 +13,7 @@
 //! | `activity` | requests in flight, unsent bytes and progress of a connection |
 //! | `watchdog` | closes connections that are idle or stalled |
 //! | `connections` | all connections of the process: their number and buffered bytes |
+//! | `open_files` | the number of files that the process may open, which bounds that of connections |
 //! | `response_body`, `request_body` | bodies whose buffered bytes are counted |
 //! | `io` | the socket, with unwritten bytes counted |
 //! | `stream` | TCP, TLS or a Unix domain socket |
@@ -29,6 +30,7 @@ mod connections;
 mod handshake;
 mod io;
 mod listener;
+mod open_files;
 mod phase;
 mod request_body;
 mod response_body;

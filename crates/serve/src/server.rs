@@ -97,8 +97,8 @@ where
     /// drains.
     ///
     /// From `shutdown` on, new connections are refused, HTTP/1 responses have `Connection: close`,
-    /// and HTTP/2 peers get a GOAWAY. Idle connections are closed after the grace period, so that
-    /// requests in transit are answered.
+    /// and HTTP/2 peers get a GOAWAY before the response to their next request. Idle connections are
+    /// closed after the grace period, so that requests in transit are answered.
     pub async fn serve<S, F, B>(self, handler: S, shutdown: impl Future<Output = ()>) -> Drain
     where
         S: Fn(Request<RequestBody>, SocketAddr) -> F + Clone + Send + Sync + 'static,
@@ -186,14 +186,18 @@ impl Served {
     }
 }
 
-/// Accepts the next connection. Errors of a single connection are ignored.
+/// Accepts the next connection. Errors of a single connection are ignored; others are logged once.
 async fn accept(listener: &Listener) -> Accepted {
+    let mut is_logged = false;
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                warn!(%error, "failed to accept a connection");
+                if !is_logged {
+                    warn!(%error, "failed to accept connections; retrying");
+                }
+                is_logged = true;
                 time::sleep(ACCEPT_PAUSE).await;
             }
         }

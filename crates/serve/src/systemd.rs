@@ -1,11 +1,18 @@
 //! Notifications to the service manager: `sd_notify` of systemd. Without `NOTIFY_SOCKET`, nothing
 //! is sent.
 
-use std::{future::Future, io};
+use std::{
+    future::Future,
+    io,
+    sync::{Mutex, PoisonError},
+};
 
 use sd_notify::NotifyState;
 use tokio::time::{Instant, interval_at};
 use tracing::{info, warn};
+
+/// Set once the server stops: from then on, it reports nothing else.
+static IS_STOPPING: Mutex<bool> = Mutex::new(false);
 
 /// Reports that the server accepts requests: at the start, and after [`reloading`].
 pub fn ready() {
@@ -13,7 +20,7 @@ pub fn ready() {
 }
 
 /// Reports that the server reloads its configuration. Call [`ready`] afterwards, also if the reload
-/// failed.
+/// failed. A server that stops may still reload; the service manager is not notified.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
@@ -23,7 +30,9 @@ pub fn reloading() {
 
 /// Reports that the server stops.
 pub fn stopping() {
-    notify(&[NotifyState::Stopping]);
+    let mut is_stopping = IS_STOPPING.lock().unwrap_or_else(PoisonError::into_inner);
+    *is_stopping = true;
+    send(&[NotifyState::Stopping]);
 }
 
 /// Reports that the server is alive, each time `check` completes, twice as often as the service
@@ -40,11 +49,20 @@ pub async fn watchdog<F: Future<Output = ()>>(check: impl Fn() -> F) {
     loop {
         turns.tick().await;
         check().await;
-        notify(&[NotifyState::Watchdog]);
+        send(&[NotifyState::Watchdog]);
     }
 }
 
+/// Notifies, unless the server stops. The lock is held meanwhile, so that nothing follows the report
+/// that it does.
 fn notify(state: &[NotifyState<'_>]) {
+    let is_stopping = IS_STOPPING.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_stopping {
+        send(state);
+    }
+}
+
+fn send(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         log(&error);
     }

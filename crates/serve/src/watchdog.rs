@@ -46,7 +46,7 @@ async fn poll_activity(activity: &Activity, idle: Duration) -> EndReason {
 /// answered.
 async fn leave(activity: &Activity, idle: Duration) -> EndReason {
     if activity.is_http2() {
-        activity.leave();
+        activity.abandon();
         time::sleep(idle / INTERVALS as u32).await;
     }
     EndReason::Idle

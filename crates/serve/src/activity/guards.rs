@@ -5,10 +5,18 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use super::{Activity, HANDLING, OPEN, Overloaded, PROGRESS_BYTES};
 
 /// A request without a response.
-pub(crate) struct InFlightRequest(pub(super) Option<Arc<Activity>>);
+pub(crate) struct InFlightRequest {
+    activity: Option<Arc<Activity>>,
+    /// Counted bytes of its head.
+    head: usize,
+}
 
 /// A response with an incomplete body.
-pub(crate) struct OpenResponse(Arc<Activity>);
+pub(crate) struct OpenResponse {
+    activity: Arc<Activity>,
+    /// Counted bytes of the head of the request, which its handler may still hold.
+    head: usize,
+}
 
 /// Unsent bytes of a response.
 pub(crate) struct UnsentBytes {
@@ -22,31 +30,36 @@ pub(crate) struct UnsentBytes {
 // === impl InFlightRequest ===
 
 impl InFlightRequest {
+    pub(super) fn new(activity: &Arc<Activity>, head: usize) -> Self {
+        Self { activity: Some(Arc::clone(activity)), head }
+    }
+
     /// Ends the request: its response is small and complete.
-    pub(crate) fn finish(mut self) {
-        if let Some(activity) = self.0.take() {
-            activity.counts.fetch_sub(HANDLING, Relaxed);
-        }
+    pub(crate) fn finish(self) {
+        drop(self);
     }
 
     /// Starts the response, whose body is not complete.
     pub(crate) fn open_response(mut self) -> Option<OpenResponse> {
-        let activity = self.0.take()?;
+        let activity = self.activity.take()?;
         activity.counts.fetch_sub(HANDLING - OPEN, Relaxed);
-        Some(OpenResponse(activity))
+        Some(OpenResponse { activity, head: self.head })
     }
 
     /// The activity of the connection.
     pub(crate) fn activity(&self) -> Option<&Arc<Activity>> {
-        self.0.as_ref()
+        self.activity.as_ref()
     }
 }
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        // The request was cancelled.
-        if let Some(activity) = self.0.take() {
+        // It has ended, or was cancelled.
+        if let Some(activity) = self.activity.take() {
             activity.counts.fetch_sub(HANDLING, Relaxed);
+            if self.head > 0 {
+                activity.release(self.head);
+            }
         }
     }
 }
@@ -56,14 +69,14 @@ impl Drop for InFlightRequest {
 impl OpenResponse {
     /// Counts bytes that are about to be sent, unless there are too many.
     pub(crate) fn send(&self, bytes: usize) -> Result<UnsentBytes, Overloaded> {
-        self.0.send(bytes)
+        self.activity.send(bytes)
     }
 }
 
 impl Drop for OpenResponse {
     fn drop(&mut self) {
-        self.0.counts.fetch_sub(OPEN, Relaxed);
-        self.0.report();
+        self.activity.counts.fetch_sub(OPEN, Relaxed);
+        self.activity.release(self.head);
     }
 }
 

@@ -38,7 +38,7 @@ async fn a_connection_is_idle_after_its_last_response() {
     let activity = activity();
     let asking = async {
         time::sleep(IDLE / 2).await;
-        let asked = activity.start(Version::HTTP_11);
+        let asked = activity.start_http1();
         time::sleep(3 * IDLE).await;
         asked.finish();
     };
@@ -50,7 +50,7 @@ async fn a_connection_is_idle_after_its_last_response() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_with_an_open_response_is_not_idle() {
     let activity = activity();
-    let open = activity.start(Version::HTTP_2).open_response();
+    let open = activity.start_http2(0).unwrap().open_response();
     assert_eq!(ends(&activity).await, None);
     drop(open);
     assert_eq!(ends(&activity).await.unwrap().1, EndReason::Idle);
@@ -77,7 +77,7 @@ async fn unsent_bytes_stall_while_others_are_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_has_not_stalled() {
     let activity = activity();
-    let _open = activity.start(Version::HTTP_2).open_response();
+    let _open = activity.start_http2(0).unwrap().open_response();
     let mut unsent = activity.send(30_000).unwrap();
     let taking = async {
         for _ in 0..6 {

@@ -1,9 +1,13 @@
 //! Bounds on slow peers.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use headgate_serve::{Bounds, EndReason, Timeouts};
-use tokio::{net::TcpStream, time};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time,
+};
 
 use super::harness::{BOUNDS, LARGE, LIMIT, Peer, Running, TIMEOUTS, read, until};
 
@@ -72,6 +76,29 @@ async fn an_http2_peer_over_its_share_gets_enhance_your_calm() {
 }
 
 #[tokio::test]
+async fn heads_of_requests_that_never_end_are_bounded() {
+    let bounds = Bounds { max_buffered_bytes: MEGABYTE, ..BOUNDS };
+    let server = Running::start(bounds, TIMEOUTS).await;
+    let mut peer = Peer::connect(server.address, 65_535).await;
+    // Each has 10 KB of headers.
+    for _ in 0..200 {
+        assert!(peer.ask_with("/never", &"x".repeat(10_000)).await);
+    }
+    let error = peer.answer().await.expect_err("too many are in flight");
+    assert_eq!(error.reason(), Some(h2::Reason::ENHANCE_YOUR_CALM));
+    assert!(server.connections.buffered_bytes() < MEGABYTE);
+    assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
+
+    // Cancelled, they hold nothing.
+    peer.responses.clear();
+    until("nothing is buffered", || server.connections.buffered_bytes() == 0).await;
+    for _ in 0..200 {
+        assert!(peer.ask_with("/small", &"x".repeat(10_000)).await);
+        assert_eq!(peer.answer().await.unwrap().status(), 200);
+    }
+}
+
+#[tokio::test]
 async fn a_response_larger_than_all_bounds_is_sent_to_a_reader() {
     let bounds = Bounds { max_buffered_bytes: LARGE / 2, ..BOUNDS };
     let server = Running::start(bounds, TIMEOUTS).await;
@@ -97,6 +124,26 @@ async fn an_idle_connection_makes_room_for_a_new_one() {
     }
     assert!(server.connections.ended(EndReason::Crowded) > 0);
     assert!(!busy.connection.is_finished());
+}
+
+#[tokio::test]
+async fn a_connection_that_becomes_idle_makes_room_for_one_that_waits() {
+    let server = Running::start(Bounds { max_connections: 1, ..BOUNDS }, TIMEOUTS).await;
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    let head = b"POST /upload HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\n\r\na";
+    first.write_all(head).await.unwrap();
+    until("the only place is taken", || server.connections.open() == 1).await;
+    let waiting = server.get("/small");
+    let mut waiting = pin!(waiting);
+    // Nobody is idle yet.
+    time::timeout(Duration::from_millis(200), &mut waiting).await.unwrap_err();
+    first.write_all(b"b").await.unwrap();
+    let mut answer = [0; 512];
+    let read = time::timeout(LIMIT, first.read(&mut answer)).await.unwrap().unwrap();
+    assert!(answer[..read].starts_with(b"HTTP/1.1 200"));
+    // The first connection stays open, without a request.
+    assert!(waiting.await.starts_with("HTTP/1.1 200"));
+    server.ended(EndReason::Crowded, 1).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,10 @@ use std::time::Duration;
 use headgate_serve::{Bounds, Drain, Timeouts};
 use tokio::{io::AsyncReadExt as _, net::TcpStream, time};
 
-use super::harness::{self, BOUNDS, LARGE, LIMIT, Peer, Running, TIMEOUTS, ask};
+use super::{
+    frames::{Frame, FramePeer},
+    harness::{self, BOUNDS, LARGE, LIMIT, Peer, Running, TIMEOUTS, ask},
+};
 
 /// Reads one response.
 async fn read(stream: &mut TcpStream) -> String {
@@ -63,6 +66,54 @@ async fn an_http2_peer_gets_goaway_and_its_responses() {
     assert_eq!(harness::read(answer.into_body()).await, LARGE);
     let end = time::timeout(LIMIT, peer.connection).await.expect("the connection ends").unwrap();
     assert!(end.is_ok(), "{end:?}");
+    assert_eq!(stopping.await.unwrap(), Drain::Complete);
+}
+
+#[tokio::test]
+async fn an_http2_peer_gets_goaway_with_a_response_and_requests_in_transit_are_served() {
+    let server = Running::start(BOUNDS, TIMEOUTS).await;
+    let address = server.address;
+    let mut peer = FramePeer::connect(address).await;
+    peer.ask(1, "/small").await;
+    assert_eq!(peer.next().await, Frame::Headers(1));
+    assert_eq!(peer.next().await, Frame::End(1));
+    let stopping = server.stop();
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    // The connection is idle: the GOAWAY waits for the next request, and precedes its response.
+    peer.ask(3, "/small").await;
+    assert_eq!(peer.next().await, Frame::GoAway(u32::MAX >> 1), "one that refuses no request");
+    let Frame::Ping(ping) = peer.next().await else { panic!("no PING after the GOAWAY") };
+    assert_eq!(peer.next().await, Frame::Headers(3));
+    assert_eq!(peer.next().await, Frame::End(3));
+    // Sent before the peer has seen the GOAWAY.
+    peer.ask(5, "/small").await;
+    assert_eq!(peer.next().await, Frame::Headers(5));
+    assert_eq!(peer.next().await, Frame::End(5));
+    peer.pong(ping).await;
+    assert_eq!(peer.next().await, Frame::GoAway(5));
+    assert_eq!(peer.next().await, Frame::Eof);
+    assert_eq!(stopping.await.unwrap(), Drain::Complete);
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_gets_goaway_after_the_grace_period() {
+    let grace = Duration::from_millis(200);
+    let server = Running::start(BOUNDS, Timeouts { grace, ..TIMEOUTS }).await;
+    let mut peer = FramePeer::connect(server.address).await;
+    peer.ask(1, "/small").await;
+    assert_eq!(peer.next().await, Frame::Headers(1));
+    assert_eq!(peer.next().await, Frame::End(1));
+    let stopping = server.stop();
+    assert_eq!(peer.next().await, Frame::GoAway(u32::MAX >> 1));
+    let Frame::Ping(ping) = peer.next().await else { panic!("no PING after the GOAWAY") };
+    peer.ask(3, "/small").await;
+    assert_eq!(peer.next().await, Frame::Headers(3));
+    assert_eq!(peer.next().await, Frame::End(3));
+    peer.pong(ping).await;
+    assert_eq!(peer.next().await, Frame::GoAway(3));
+    assert_eq!(peer.next().await, Frame::Eof);
     assert_eq!(stopping.await.unwrap(), Drain::Complete);
 }
 

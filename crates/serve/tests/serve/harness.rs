@@ -135,7 +135,13 @@ impl Peer {
 
     /// Sends a request. Returns `true` if the connection accepted it.
     pub(crate) async fn ask(&mut self, path: &str) -> bool {
-        let request = Request::get(format!("http://test{path}")).body(()).unwrap();
+        self.ask_with(path, "").await
+    }
+
+    /// Sends a request with a header of this value.
+    pub(crate) async fn ask_with(&mut self, path: &str, header: &str) -> bool {
+        let request = Request::get(format!("http://test{path}")).header("x-header", header);
+        let request = request.body(()).unwrap();
         let Ok(Ok(mut ready)) = time::timeout(LIMIT, self.requests.clone().ready()).await else {
             return false;
         };

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod drain;
+mod frames;
 mod harness;
 mod idle;
 mod tls;

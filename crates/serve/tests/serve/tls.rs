@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use headgate::SystemClock;
+use headgate::{Clock, ManualClock, SystemClock};
 use headgate_serve::{Bounds, Drain, EndReason, Timeouts, Tls};
 use headgate_testkit::{CertificateAuthority, IssuedCertificate};
 use headgate_tls::{CertificateConfig, ClientCertificates, HandshakeFailure, TlsConfig};
@@ -16,7 +16,7 @@ use tokio_rustls::{
     TlsConnector,
     client::TlsStream,
     rustls::{
-        ClientConfig, RootCertStore,
+        ClientConfig, HandshakeKind, RootCertStore,
         crypto::ring,
         pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
     },
@@ -38,6 +38,10 @@ impl Setup {
 
     /// Changes the configuration.
     fn with(change: impl FnOnce(&mut TlsConfig)) -> Self {
+        Self::with_clock(change, Arc::new(SystemClock::new()))
+    }
+
+    fn with_clock(change: impl FnOnce(&mut TlsConfig), clock: Arc<dyn Clock>) -> Self {
         let (folder, ca) = (TempDir::new().unwrap(), CertificateAuthority::new("test"));
         let (cert_file, key_file) = ca.issue(&["localhost"]).write(folder.path(), "a");
         let second = ca.issue(&["*.second.example"]).write(folder.path(), "b");
@@ -51,7 +55,7 @@ impl Setup {
             ..TlsConfig::default()
         };
         change(&mut config);
-        let tls = Arc::new(Tls::open(&config, Arc::new(SystemClock::new())).unwrap());
+        let tls = Arc::new(Tls::open(&config, clock).unwrap());
         Self { folder, ca, tls }
     }
 
@@ -71,6 +75,13 @@ impl Setup {
         protocols: &[&[u8]],
         certificate: Option<&IssuedCertificate>,
     ) -> std::io::Result<TlsStream<TcpStream>> {
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from(name).unwrap();
+        self.client(protocols, certificate).connect(name, stream).await
+    }
+
+    /// Creates a client, which resumes its sessions.
+    fn client(&self, protocols: &[&[u8]], certificate: Option<&IssuedCertificate>) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.ca.pem().as_bytes()).unwrap()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -86,9 +97,7 @@ impl Setup {
             }
         };
         config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
-        let stream = TcpStream::connect(address).await?;
-        let name = ServerName::try_from(name).unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+        TlsConnector::from(Arc::new(config))
     }
 }
 
@@ -165,6 +174,32 @@ async fn client_certificates_are_required() {
     failed(&setup, HandshakeFailure::ClientCertificateInvalid, 1).await;
     let expired = setup.ca.issue_valid(&["api.example"], headgate_testkit::Validity::Expired);
     assert!(connect(Some(&expired)).await.is_err());
+    failed(&setup, HandshakeFailure::ClientCertificateExpired, 1).await;
+}
+
+#[tokio::test]
+async fn a_session_is_not_resumed_with_an_expired_client_certificate() {
+    let clock = Arc::new(ManualClock::new(SystemClock::new().now()));
+    let setup =
+        Setup::with_clock(|config| config.client_certificates = None, Arc::clone(&clock) as _);
+    let server = setup.start(BOUNDS, TIMEOUTS).await;
+    let certificate = setup.ca.issue(&["api.example"]);
+    let client = setup.client(&[b"http/1.1"], Some(&certificate));
+    let connect = async || {
+        let stream = TcpStream::connect(server.address).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut stream = client.connect(name, stream).await?;
+        let answer = get(&mut stream, "/names").await?;
+        std::io::Result::Ok((answer, stream.get_ref().1.handshake_kind()))
+    };
+    assert_eq!(connect().await.unwrap().1, Some(HandshakeKind::Full));
+    let (answer, kind) = connect().await.unwrap();
+    assert!(answer.ends_with("api.example"), "{answer}");
+    assert_eq!(kind, Some(HandshakeKind::Resumed));
+
+    clock.advance(Duration::from_secs(100 * 365 * 24 * 3600));
+    let answer = connect().await.map(|it| it.0).unwrap_or_default();
+    assert_eq!(answer, "");
     failed(&setup, HandshakeFailure::ClientCertificateExpired, 1).await;
 }
 
