@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use headgate::{Clock, Timestamp};
 use headgate_config::Problem;
+use headgate_tls_client::Certificates;
 
 use crate::{
     Action, Actor, AdminToken, AuthConfig, AuthError, AuthMode, Credentials, TokenError, bearer,
@@ -16,6 +17,8 @@ pub struct Auth {
     tokens: StaticTokens,
     certificates: ClientCertificates,
     jwt: Option<JwtVerifier>,
+    /// Authorities of the issuer's certificate.
+    authorities: Certificates,
     config: AuthConfig,
 }
 
@@ -46,7 +49,8 @@ impl Auth {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
         let same_keys = self.config.jwks_url == config.jwks_url
-            && self.config.ca_file == config.ca_file
+            // The file may have other contents under the same path.
+            && config.certificates().is_ok_and(|new| new == self.authorities)
             && self.config.jwks_cache_seconds == config.jwks_cache_seconds;
         let keys = self.jwt.as_ref().map(|jwt| jwt.keys.clone());
         Self::build(config, admin, clock, keys.filter(|_| same_keys))
@@ -58,14 +62,14 @@ impl Auth {
         clock: Arc<dyn Clock>,
         keys: Option<Jwks>,
     ) -> Result<Self, Problem> {
+        let authorities = config
+            .certificates()
+            .map_err(|error| Problem::new("auth.ca_file", error.to_string()))?;
         let jwt = config.jwks_url.as_ref().map(|url| {
             let keys = if let Some(keys) = keys {
                 keys
             } else {
-                let certificates = config
-                    .certificates()
-                    .map_err(|error| Problem::new("auth.ca_file", error.to_string()))?;
-                let endpoint = JwksEndpoint::new(url.get().clone(), &certificates)
+                let endpoint = JwksEndpoint::new(url.get().clone(), &authorities)
                     .map_err(|error| url.unusable(&error))?;
                 let max_age = Duration::from_secs(config.jwks_cache_seconds.get());
                 Jwks::new(endpoint, max_age, Arc::clone(&clock))
@@ -82,6 +86,7 @@ impl Auth {
             tokens: StaticTokens::new(config, admin),
             certificates: ClientCertificates::new(config),
             jwt: jwt.transpose()?,
+            authorities,
             config: config.clone(),
         })
     }

@@ -15,6 +15,7 @@
 //! | `print` | [`Print`]: the values in effect as YAML or JSON, secrets masked; [`Change`]: a key whose value differs |
 //! | `live_duration` | [`LiveDuration`]: a duration that a reload can change |
 //! | `bounded`, `duration`, `secret` | types of values: [`Bounded`], [`ConfigDuration`], [`Secret`] |
+//! | `text_file` | reading files of a bounded size |
 //! | `tree`, `yaml`, `environment`, `section_list`, `de` | the layers, and their deserialization |
 //!
 //! ```
@@ -66,6 +67,7 @@ mod problem;
 mod schema;
 mod secret;
 mod section_list;
+mod text_file;
 mod tree;
 mod yaml;
 

@@ -100,6 +100,11 @@ impl Problem {
         &self.key
     }
 
+    /// Returns what is wrong, and what is expected.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Prefixes the key with the name of its file.
     pub(crate) fn of_file(self, name: &str) -> Self {
         let key = if self.key == "." { name.to_owned() } else { format!("{name}: {}", self.key) };

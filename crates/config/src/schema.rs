@@ -33,7 +33,32 @@ impl Schema {
         environment: impl IntoIterator<Item = (String, String)>,
         validate: impl FnOnce(&T) -> Vec<Problem>,
     ) -> Result<T, ConfigError> {
-        let mut tree = file.map_or_else(|| Ok(Node::default()), yaml::read)?;
+        let tree = file.map_or_else(|| Ok(Node::default()), yaml::read)?;
+        self.resolve(tree, environment, validate)
+    }
+
+    /// Loads the configuration again, for a program that runs with it. An empty file is refused: it
+    /// is being written, was cut off by a full disk, or was a pipe, and would reset every key.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), and for an empty file.
+    pub fn load_again<T: DeserializeOwned + Default>(
+        &self,
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        validate: impl FnOnce(&T) -> Vec<Problem>,
+    ) -> Result<T, ConfigError> {
+        let tree = file.map_or_else(|| Ok(Node::default()), yaml::read_content)?;
+        self.resolve(tree, environment, validate)
+    }
+
+    fn resolve<T: DeserializeOwned + Default>(
+        &self,
+        mut tree: Node,
+        environment: impl IntoIterator<Item = (String, String)>,
+        validate: impl FnOnce(&T) -> Vec<Problem>,
+    ) -> Result<T, ConfigError> {
         let mut problems = environment::overlay(&mut tree, self.variable_prefix, environment);
         problems.extend(section_list::parse_variables(&mut tree, self.section_lists));
         problems.extend(secret::resolve(&mut tree, self));

@@ -1,12 +1,13 @@
 //! Values that are never printed, and that can come from files of their own.
 
-use std::{fmt, fs};
+use std::{fmt, path::Path};
 
 use serde::Deserialize;
 
 use crate::{
     problem::Problem,
     schema::Schema,
+    text_file,
     tree::{Node, Origin, Value},
 };
 
@@ -64,7 +65,7 @@ fn read(tree: &mut Node, secret: &str) -> Result<(), Problem> {
     let Value::Text(path) = &node.value else {
         return Err(problem("expected the path of a file".to_owned()));
     };
-    let text = fs::read_to_string(path)
+    let text = text_file::read(Path::new(path))
         .map_err(|error| problem(format!("cannot read {path}: {error}")))?;
     let value = Value::Text(text.trim().to_owned());
     tree.set(secret, Node { value, origin: node.origin.clone(), quoted: true })

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,14 +11,28 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
 use crate::{
     problem::ConfigError,
+    text_file,
     tree::{Node, Origin, Value},
 };
 
 /// Reads the file at `path`.
 pub(crate) fn read(path: &Path) -> Result<Node, ConfigError> {
-    let text = fs::read_to_string(path)
-        .map_err(|cause| ConfigError::Unreadable { path: path.into(), cause })?;
+    parse(path, &text_of(path)?)
+}
+
+/// Reads the file at `path`, which must not be empty.
+pub(crate) fn read_content(path: &Path) -> Result<Node, ConfigError> {
+    let text = text_of(path)?;
+    if text.trim().is_empty() {
+        let message = "it is empty; if you mean the defaults, write {} into it";
+        let cause = io::Error::new(ErrorKind::InvalidData, message);
+        return Err(ConfigError::Unreadable { path: path.into(), cause });
+    }
     parse(path, &text)
+}
+
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    text_file::read(path).map_err(|cause| ConfigError::Unreadable { path: path.into(), cause })
 }
 
 /// Parses `text`, the contents of the file at `path`.

@@ -1,4 +1,9 @@
-use std::{mem, sync::Arc, time::Duration};
+use std::{
+    iter, mem,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use headgate::Clock;
@@ -64,6 +69,17 @@ pub struct EventTasks {
     scheduler: Scheduler,
     receivers: Vec<Receiver>,
     stop: watch::Sender<bool>,
+}
+
+// === impl EventsConfig ===
+
+impl EventsConfig<'_> {
+    /// Returns the files of certificates and keys of all receivers.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let webhooks = self.webhooks.iter().map(WebhookConfig::tls_files);
+        let all = iter::once(self.kafka.tls_files()).chain(webhooks);
+        all.flat_map(|files| files.paths().map(Path::to_owned).collect::<Vec<_>>()).collect()
+    }
 }
 
 // === impl Events ===

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `publisher` | [`Publisher`]: publishes a message and waits for its acknowledgement |
 //! | `producer` | the producer of librdkafka, and its callbacks |
+//! | `inspect` | [`inspect()`]: brokers and topics, as the brokers describe them |
 //! | `topics` | cache of partition counts |
 //! | `partition` | the partition of a subject, by the hash of Kafka |
 //! | `broker_log` | rate-limited logging of broker errors |
@@ -46,6 +47,7 @@
 mod broker_log;
 mod config;
 mod error;
+mod inspect;
 mod message;
 mod partition;
 mod producer;
@@ -57,6 +59,7 @@ pub use headgate_tls_client::{TlsFileError, TlsFiles};
 pub use self::{
     config::{KafkaConfig, KafkaConfigError, Mechanism, Security, UnknownMechanism},
     error::PublishError,
+    inspect::{Inspection, inspect},
     message::Message,
     partition::partition_of,
     publisher::Publisher,

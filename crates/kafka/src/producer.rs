@@ -144,7 +144,7 @@ impl ProducerContext for Context {
     }
 }
 
-fn settings(config: &KafkaConfig) -> ClientConfig {
+pub(crate) fn settings(config: &KafkaConfig) -> ClientConfig {
     let millis = |time: Duration| time.as_millis().to_string();
     let mut settings = ClientConfig::new();
     settings

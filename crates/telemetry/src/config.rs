@@ -57,6 +57,13 @@ pub struct MetricsExportConfig {
     pub enabled: bool,
     /// `observability.metrics.otlp.endpoint`: URL of the OTLP collector (gRPC).
     pub endpoint: Endpoint,
+    /// `observability.metrics.otlp.ca_file`: authorities of the collector's certificate, in PEM;
+    /// default: the system's.
+    pub ca_file: Option<PathBuf>,
+    /// `observability.metrics.otlp.cert_file`: client certificate, in PEM.
+    pub cert_file: Option<PathBuf>,
+    /// `observability.metrics.otlp.key_file`: private key of the client certificate, in PEM.
+    pub key_file: Option<PathBuf>,
     /// `observability.metrics.otlp.interval_seconds`: time between two exports.
     pub interval_seconds: Bounded<1, 3600>,
 }
@@ -136,11 +143,7 @@ impl Default for TraceConfig {
 impl TraceConfig {
     /// Reports values that are valid by themselves but not in combination.
     pub fn contradictions(&self) -> Vec<Problem> {
-        const REMEDY: &str = "set observability.trace.endpoint to an https:// URL";
-        let without_tls = (!self.endpoint.is_https()).then_some(REMEDY);
-        let problems = self.tls_files().contradictions("observability.trace", without_tls);
-        let under = |key| format!("observability.trace.{key}");
-        problems.into_iter().map(|(key, message)| Problem::new(under(key), message)).collect()
+        self.endpoint.contradictions(&self.tls_files(), "observability.trace")
     }
 
     pub(crate) fn tls_files(&self) -> TlsFiles {
@@ -167,7 +170,27 @@ impl Default for MetricsExportConfig {
         Self {
             enabled: false,
             endpoint: Endpoint::default(),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
             interval_seconds: Bounded::of::<60>(),
+        }
+    }
+}
+
+// === impl MetricsExportConfig ===
+
+impl MetricsExportConfig {
+    /// Reports values that are valid by themselves but not in combination.
+    pub fn contradictions(&self) -> Vec<Problem> {
+        self.endpoint.contradictions(&self.tls_files(), "observability.metrics.otlp")
+    }
+
+    pub(crate) fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca_file: self.ca_file.clone(),
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
         }
     }
 }
@@ -187,6 +210,14 @@ impl Endpoint {
 
     pub(crate) const fn get(&self) -> &Uri {
         &self.0
+    }
+
+    /// Reports certificate files of `section` that are not used, or not complete.
+    fn contradictions(&self, files: &TlsFiles, section: &str) -> Vec<Problem> {
+        let remedy = format!("set {section}.endpoint to an https:// URL");
+        let without_tls = (!self.is_https()).then_some(remedy.as_str());
+        let problems = files.contradictions(section, without_tls).into_iter();
+        problems.map(|(key, message)| Problem::new(format!("{section}.{key}"), message)).collect()
     }
 }
 
@@ -280,7 +311,7 @@ print_sections! {
     LogConfig { level, format, access_sample }
     TraceConfig { enabled, endpoint, ca_file, cert_file, key_file, sample_rate }
     MetricsConfig { enabled, path, otlp }
-    MetricsExportConfig { enabled, endpoint, interval_seconds }
+    MetricsExportConfig { enabled, endpoint, ca_file, cert_file, key_file, interval_seconds }
 }
 
 impl Print for Fraction {

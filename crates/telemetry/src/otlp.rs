@@ -1,9 +1,9 @@
 //! The connection to an OpenTelemetry collector. Export is best effort: while a collector is down,
 //! telemetry is dropped.
 
-use std::{fmt::Display, sync::Mutex, time::Duration};
+use std::{error::Error, fmt::Display, sync::Mutex, time::Duration};
 
-use headgate_tls_client::Certificates;
+use headgate_tls_client::{Certificates, TlsFiles};
 use tokio::time::Instant;
 use tonic::transport::{self, Channel};
 use tracing::{info, warn};
@@ -36,6 +36,20 @@ pub(crate) fn channel(
         return channel.tls_config(certificates.tonic_config());
     }
     Ok(channel)
+}
+
+/// Connects to `endpoint` once. Returns the reason why it cannot be reached.
+pub(crate) async fn try_connect(endpoint: &Endpoint, files: &TlsFiles) -> Result<(), String> {
+    let certificates = files.load().map_err(|error| error.to_string())?;
+    let channel = channel(endpoint, &certificates).map_err(|error| error.to_string())?;
+    channel.connect().await.map(drop).map_err(|error| {
+        // The outermost error only says that the transport failed.
+        let mut cause: &dyn Error = &error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        cause.to_string()
+    })
 }
 
 // === impl ExportLog ===

@@ -12,6 +12,7 @@
 //! - [`Envoy`]: the proxy, with the configuration of a test;
 //! - [`RatelimitTests`]: the integration tests of envoyproxy/ratelimit;
 //! - [`ManagementServer`]: an xDS server, whose configuration a test can change;
+//! - [`find_grpcurl`]: calls gRPC methods from the command line;
 //! - [`OpenMetricsParser`]: parses metrics as the standard says;
 //! - [`Schemathesis`]: requests generated from an `OpenAPI` document;
 //! - [`Browser`]: Chromium, driven by scripts;
@@ -19,6 +20,7 @@
 //! - [`SmallDisk`]: a disk that a test can fill;
 //! - [`Issuer`]: signs tokens and publishes its keys, which a test can rotate, break and withdraw;
 //! - [`CertificateAuthority`]: issues certificates for servers and clients;
+//! - [`CapturedLog`]: what a test's thread logs;
 //! - [`skewed_clock`]: environment variables for a program with a wrong clock;
 //! - [`require!`]: skips a test if the machine lacks a component ([`Skip`]).
 //!
@@ -46,10 +48,12 @@ mod cluster;
 mod disk;
 mod dynamodb;
 mod envoy;
+mod grpcurl;
 mod helm;
 mod issuer;
 mod java;
 mod kafka;
+mod log;
 mod management_server;
 mod nginx;
 mod nostr;
@@ -72,9 +76,11 @@ pub use self::{
     disk::SmallDisk,
     dynamodb::DynamoDb,
     envoy::Envoy,
+    grpcurl::find_grpcurl,
     helm::Helm,
     issuer::{Algorithm, Answer, IdToken, Issuer, SigningKey},
     kafka::{Kafka, KafkaBuilder, SecureListeners},
+    log::CapturedLog,
     management_server::{Certificates, Heard, ManagementServer},
     nginx::Nginx,
     nostr::NostrClient,

@@ -5,6 +5,7 @@ use thiserror::Error;
 /// Components that continuous integration may lack, each with the reason why that is accepted.
 pub const SKIPPABLE_IN_CI: &[(&str, &str)] = &[
     ("helm", "no package manager here has it: it is built from source where there is Go"),
+    ("grpcurl", "no package manager here has it: it is built from source where there is Go"),
     ("envoyproxy/ratelimit", "its tests are built from source where there is Go"),
     ("go-control-plane", "it is built from source where there is Go"),
     ("mount", "only root can mount a small disk; file-size limits and locks need no such right"),

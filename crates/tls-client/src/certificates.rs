@@ -10,13 +10,13 @@ use thiserror::Error;
 /// Trusted authorities and a client certificate, in PEM.
 ///
 /// The default trusts the authorities of the system and has no client certificate.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Certificates {
     authorities: Option<Vec<u8>>,
     client: Option<ClientCertificate>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 struct ClientCertificate {
     chain: Vec<u8>,
     key: Vec<u8>,

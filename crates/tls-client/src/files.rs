@@ -108,6 +108,11 @@ impl TlsFiles {
         Ok(())
     }
 
+    /// Returns the paths of the files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.each().map(|(_, path)| path.as_path())
+    }
+
     fn each(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         let files = [(CA, &self.ca_file), (CERT, &self.cert_file), (KEY, &self.key_file)];
         files.into_iter().filter_map(|(key, file)| file.as_ref().map(|path| (key, path)))

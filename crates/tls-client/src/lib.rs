@@ -8,11 +8,13 @@
 //! |---|---|
 //! | `files` | [`TlsFiles`]: the paths of a section of the configuration |
 //! | `certificates` | [`Certificates`]: their contents, and the configuration of rustls |
+//! | `handshake` | a handshake without a request |
 //! | `explain` | [`explain`]: what a failed handshake means, and which key to set |
 
 mod certificates;
 mod explain;
 mod files;
+mod handshake;
 
 pub use self::{
     certificates::{CertificateError, Certificates},

@@ -55,12 +55,12 @@ pub enum MinVersion {
     Tls13,
 }
 
-/// Maximum number of certificates: each one is a label in metrics.
-const MAX_CERTIFICATES: usize = 64;
-
 // === impl TlsConfig ===
 
 impl TlsConfig {
+    /// Maximum number of certificates: each one is a label in metrics.
+    pub const MAX_CERTIFICATES: usize = 64;
+
     /// Returns `true` if the listener speaks TLS.
     pub const fn is_enabled(&self) -> bool {
         !self.certificates.is_empty()
@@ -89,7 +89,7 @@ impl TlsConfig {
     pub fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut report = |key, message: &str| problems.push(Problem::new(key, message));
-        if self.certificates.len() > MAX_CERTIFICATES {
+        if self.certificates.len() > Self::MAX_CERTIFICATES {
             report("certificates", "expected at most 64 certificates");
         }
         let requests = self.client_certificates.is_some_and(|it| it != ClientCertificates::None);

@@ -12,12 +12,13 @@ use std::{
 use arc_swap::ArcSwap;
 use headgate::Clock;
 use headgate_config::Problem;
-use rustls::ServerConfig;
+use rustls::{ServerConfig, pki_types::CertificateDer};
 use tokio::{task, time};
 use tracing::{info, warn};
 
 use crate::{
     Handshakes, TlsConfig,
+    certificate::Certificate,
     files::{Fingerprint, TlsFiles},
     loaded::{LoadedCertificate, LoadedTls, seconds, shown},
 };
@@ -77,6 +78,13 @@ impl Tls {
     /// Returns the settings of the next connection.
     pub fn server_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.loaded.load().server)
+    }
+
+    /// Returns true if a client's certificate has expired. A resumed session brings the certificate
+    /// of its first handshake, which rustls does not verify again.
+    pub fn has_expired(&self, certificate: &CertificateDer<'_>) -> bool {
+        let now = seconds(&*self.clock);
+        Certificate::parse(certificate).is_some_and(|it| *it.validity.end() < now)
     }
 
     /// Reads the files again, now. If one of them is invalid, nothing changes.

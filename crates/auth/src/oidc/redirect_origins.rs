@@ -8,19 +8,25 @@ use crate::HttpUrl;
 /// attacker who could redirect codes elsewhere would sign in as another user.
 pub struct RedirectOrigins {
     urls: Vec<Url>,
-    /// `true` if the server listens on loopback only: then loopback addresses need not be listed.
-    local: bool,
+    /// Scheme of loopback addresses, which need not be listed if the server listens on loopback
+    /// only.
+    local_scheme: Option<&'static str>,
 }
 
 impl RedirectOrigins {
-    /// Accepts `urls`, the first one by default; loopback addresses, too, if the server is `local`.
-    pub fn new<'u>(urls: impl IntoIterator<Item = &'u HttpUrl>, local: bool) -> Self {
-        Self { urls: urls.into_iter().map(|url| url.get().clone()).collect(), local }
+    /// Accepts `urls`, the first one by default; without any, loopback addresses with
+    /// `local_scheme`, if there is one.
+    pub fn new<'u>(
+        urls: impl IntoIterator<Item = &'u HttpUrl>,
+        local_scheme: Option<&'static str>,
+    ) -> Self {
+        Self { urls: urls.into_iter().map(|url| url.get().clone()).collect(), local_scheme }
     }
 
     /// Returns `true` if browsers reach the server over TLS.
     pub(super) fn is_over_tls(&self) -> bool {
-        self.urls.first().is_some_and(|url| url.scheme() == "https")
+        let scheme = self.urls.first().map(Url::scheme).or(self.local_scheme);
+        scheme == Some("https")
     }
 
     /// Returns the origin for a browser that asked for `host`: the URL with that host, or else the
@@ -30,9 +36,11 @@ impl RedirectOrigins {
         if let Some(url) = named.or(self.urls.first()) {
             return Some(url.as_str().trim_end_matches('/').to_owned());
         }
-        let url = Url::parse(&format!("http://{host}/")).ok()?;
-        let plain = authority(&url).eq_ignore_ascii_case(host.trim_end_matches(":80"));
-        (self.local && plain && is_loopback(&url)).then(|| format!("http://{}", authority(&url)))
+        let scheme = self.local_scheme?;
+        let url = Url::parse(&format!("{scheme}://{host}/")).ok()?;
+        let default_port = if scheme == "https" { ":443" } else { ":80" };
+        let plain = authority(&url).eq_ignore_ascii_case(host.trim_end_matches(default_port));
+        (plain && is_loopback(&url)).then(|| format!("{scheme}://{}", authority(&url)))
     }
 }
 
@@ -52,13 +60,14 @@ fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn origins(urls: &[&str], local: bool) -> RedirectOrigins {
-        RedirectOrigins { urls: urls.iter().map(|url| Url::parse(url).unwrap()).collect(), local }
+    fn origins(urls: &[&str], local_scheme: Option<&'static str>) -> RedirectOrigins {
+        let urls = urls.iter().map(|url| Url::parse(url).unwrap()).collect();
+        RedirectOrigins { urls, local_scheme }
     }
 
     #[test]
     fn a_host_only_selects_one_of_the_urls() {
-        let listed = origins(&["https://gate.example", "https://gate.internal:8443/"], false);
+        let listed = origins(&["https://gate.example", "https://gate.internal:8443/"], None);
         for (host, origin) in [
             ("gate.example", "https://gate.example"),
             ("Gate.Internal:8443", "https://gate.internal:8443"),
@@ -74,10 +83,12 @@ mod tests {
 
     #[test]
     fn loopback_addresses_need_no_url_on_a_local_server() {
-        let own = origins(&[], true);
+        let (own, over_tls) = (origins(&[], Some("http")), origins(&[], Some("https")));
+        assert!(!own.is_over_tls() && over_tls.is_over_tls());
         for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.1", "localhost"] {
             assert_eq!(own.origin(host), Some(format!("http://{host}")));
-            assert_eq!(origins(&[], false).origin(host), None, "{host}");
+            assert_eq!(over_tls.origin(host), Some(format!("https://{host}")));
+            assert_eq!(origins(&[], None).origin(host), None, "{host}");
         }
         for host in [
             "evil.example",

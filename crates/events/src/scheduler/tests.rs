@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use headgate::ManualClock;
 use headgate_persistence::{Database, DatabaseConfig, QuotaDatabase};
 use headgate_quota::{
-    Author, ChangedPeriod, Draft, Increment, IncrementOutcome, IncrementResult, Leadership, Listed,
-    Page, PeriodUsage, PolicyChange, QuotaId, QuotaPolicy, QuotaPolicyRepository, Reset,
+    Author, ChangedPeriod, Draft, Increment, IncrementOutcome, Leadership, Listed, Operation, Page,
+    PeriodUsage, PolicyChange, Posted, QuotaId, QuotaPolicy, QuotaPolicyRepository, Reservation,
+    ReservationId, Reset,
 };
 use headgate_ratelimit::AuditFilter;
 use tokio::time::Instant;
@@ -119,8 +120,28 @@ impl QuotaLedger for Diary {
         Ok(Pruned::default())
     }
 
-    async fn commit(&self, _: &[Increment]) -> Result<Vec<IncrementResult>, RepositoryError> {
+    async fn commit(&self, _: &[Operation]) -> Result<Vec<Posted>, RepositoryError> {
         unreachable!("nothing is used")
+    }
+
+    async fn reservation(
+        &self,
+        _: &QuotaId,
+        _: &ReservationId,
+    ) -> Result<Option<Reservation>, RepositoryError> {
+        unreachable!("nothing is read")
+    }
+
+    async fn charged_period(
+        &self,
+        _: &QuotaId,
+        _: &str,
+    ) -> Result<Option<String>, RepositoryError> {
+        unreachable!("nothing is read")
+    }
+
+    async fn release_expired(&self) -> Result<u64, RepositoryError> {
+        unreachable!("nothing is reserved")
     }
 
     async fn usage(&self, _: &QuotaId, _: &str) -> Result<Option<PeriodUsage>, RepositoryError> {
@@ -248,9 +269,10 @@ async fn policy(database: &QuotaDatabase, period: &str, now: Timestamp) -> Quota
 async fn take(database: &QuotaDatabase, policy: &QuotaPolicy, amount: u64, at: Timestamp) -> u64 {
     let span = Arc::new(policy.spec.span(at).unwrap());
     let increment = Increment { policy: policy.id.clone(), span, amount, request_id: None, at };
-    let entry = database.commit(&[increment]).await.unwrap()[0];
-    assert_eq!(entry.outcome, IncrementOutcome::Charged);
-    entry.used
+    let posted = database.commit(&[increment.into()]).await.unwrap();
+    let result = posted[0].result.increment().unwrap();
+    assert_eq!(result.outcome, IncrementOutcome::Charged);
+    result.units.used
 }
 
 #[tokio::test]

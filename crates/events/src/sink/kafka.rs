@@ -1,9 +1,12 @@
 //! Events to Apache Kafka.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use headgate_config::{Problem, Secret};
 use headgate_kafka::{
-    KafkaConfig as Target, KafkaConfigError, Mechanism, Message, PublishError, Publisher, Security,
+    Inspection, KafkaConfig as Target, KafkaConfigError, Mechanism, Message, PublishError,
+    Publisher, Security,
 };
 use headgate_quota::{EventKind, QuotaEvent};
 use prometheus::IntCounter;
@@ -90,6 +93,19 @@ fn delivery_error(error: &PublishError) -> DeliveryError {
         }
         // Events of the other topic may be accepted.
         _ => DeliveryError::Rejected(error.to_string()),
+    }
+}
+
+impl KafkaConfig {
+    /// Asks the brokers for their number and for the configured topics. Blocks until they answer or
+    /// the time is up.
+    ///
+    /// # Errors
+    ///
+    /// Why no broker has answered.
+    pub fn inspect(&self, wait: Duration) -> Result<Inspection, String> {
+        let topics = [self.topic_exceeded.as_str(), self.topic_threshold.as_str()];
+        headgate_kafka::inspect(&target(self), &topics, wait)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Events over HTTP, signed.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, net::TcpStream, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use headgate::Clock;
@@ -46,6 +46,27 @@ const CONCURRENCY: usize = 4;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 // === impl Webhook ===
+
+impl WebhookConfig {
+    /// Connects to the receiver, over TLS up to the end of the handshake. Sends no request, which a
+    /// receiver might take for an event. Blocks for up to its timeout.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be reached.
+    pub fn try_connect(&self) -> Result<(), String> {
+        let (host, port) = self.url.address();
+        if self.url.get().scheme() == "http" {
+            return TcpStream::connect((host.as_str(), port))
+                .map(drop)
+                .map_err(|it| it.to_string());
+        }
+        let certificates = self.tls_files().load().map_err(|error| error.to_string())?;
+        certificates.try_handshake(&host, port, self.timeout()).map_err(|error| {
+            explain(&error, "the receiver", "webhooks[]").unwrap_or_else(|| error.to_string())
+        })
+    }
+}
 
 impl Webhook {
     /// # Errors

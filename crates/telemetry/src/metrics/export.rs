@@ -4,7 +4,7 @@
 
 use std::{env, time::Duration};
 
-use headgate_tls_client::Certificates;
+use headgate_tls_client::TlsFileError;
 use opentelemetry_proto::tonic::{
     collector::metrics::v1::{
         ExportMetricsServiceRequest, metrics_service_client::MetricsServiceClient,
@@ -50,8 +50,14 @@ pub struct MetricsExporter {
 
 /// An exporter that cannot be created.
 #[derive(Debug, Error)]
-#[error("cannot prepare TLS: {0}")]
-pub struct ExportError(#[from] tonic::transport::Error);
+pub enum ExportError {
+    /// The system's certificate authorities cannot be read.
+    #[error("cannot prepare TLS: {0}")]
+    Tls(#[from] tonic::transport::Error),
+    /// A certificate file cannot be used.
+    #[error(transparent)]
+    File(#[from] TlsFileError),
+}
 
 /// The times that all points of an export share, in nanoseconds since 1970.
 #[derive(Clone, Copy)]
@@ -74,7 +80,7 @@ impl MetricsExporter {
         let resource = Resource { attributes: attributes.collect(), ..Resource::default() };
         Ok(Some(Self {
             client: MetricsServiceClient::new(
-                otlp::channel(&config.endpoint, &Certificates::default())?.connect_lazy(),
+                otlp::channel(&config.endpoint, &config.tls_files().load()?)?.connect_lazy(),
             ),
             headers: headers(&env::var(HEADERS).unwrap_or_default()),
             resource,
@@ -110,6 +116,17 @@ impl MetricsExporter {
         *request.metadata_mut() = self.headers.clone();
         let sent = self.client.clone().export(request).await;
         self.log.log(sent.as_ref().err());
+    }
+}
+
+impl MetricsExportConfig {
+    /// Connects to the collector once.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be reached.
+    pub async fn try_connect(&self) -> Result<(), String> {
+        otlp::try_connect(&self.endpoint, &self.tls_files()).await
     }
 }
 

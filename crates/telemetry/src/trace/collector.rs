@@ -1,6 +1,6 @@
 //! Export of spans.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use opentelemetry_otlp::{
     RetryPolicy, SpanExporter as Otlp, WithExportConfig as _, WithTonicConfig as _,
@@ -46,17 +46,7 @@ impl TraceConfig {
     ///
     /// The reason why it cannot be reached.
     pub async fn try_connect(&self) -> Result<(), String> {
-        let certificates = self.tls_files().load().map_err(|error| error.to_string())?;
-        let channel = otlp::channel(&self.endpoint, &certificates);
-        let channel = channel.map_err(|error| error.to_string())?;
-        channel.connect().await.map(drop).map_err(|error| {
-            // The outermost error only says that the transport failed.
-            let mut cause: &dyn Error = &error;
-            while let Some(deeper) = cause.source() {
-                cause = deeper;
-            }
-            cause.to_string()
-        })
+        otlp::try_connect(&self.endpoint, &self.tls_files()).await
     }
 }
 

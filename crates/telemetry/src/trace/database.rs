@@ -133,6 +133,7 @@ const fn name(verb: Verb) -> &'static str {
         Verb::Peek => "peek",
         Verb::Acquire => "acquire",
         Verb::Reserve { .. } => "reserve",
+        Verb::Use { .. } => "use",
         Verb::Commit(_) => "commit",
         Verb::Cancel(_) => "cancel",
         Verb::Refund => "refund",

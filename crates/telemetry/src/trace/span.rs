@@ -52,10 +52,12 @@ impl Span {
     pub fn decided(decisions: &[&Decision]) {
         let allowed = decisions.iter().all(|decision| decision.allowed);
         let degraded = decisions.iter().any(|decision| decision.degraded.is_some());
+        let leased = decisions.iter().any(|decision| decision.leased);
         get_active_span(|span| {
             span.set_attributes([
                 KeyValue::new("headgate.allowed", allowed),
                 KeyValue::new("headgate.degraded", degraded),
+                KeyValue::new("headgate.leased", leased),
             ]);
         });
     }
