@@ -92,8 +92,7 @@ impl EnvoyCatalog {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
+    use headgate_testkit::CapturedLog;
     use prometheus::Registry;
 
     use super::*;
@@ -101,10 +100,8 @@ mod tests {
 
     #[test]
     fn a_configuration_that_removes_all_domains_is_logged_as_a_warning() {
-        let log = tempfile::NamedTempFile::new().unwrap();
-        let lines = tracing_subscriber::fmt().with_writer(log.reopen().unwrap()).finish();
-        let _capture = tracing::subscriber::set_default(lines);
-        let warned = || fs::read_to_string(log.path()).unwrap().contains("has no domains");
+        let log = CapturedLog::start("warn");
+        let warned = || log.text().contains("has no domains");
         let metrics = EnvoyMetrics::new(&Registry::new()).unwrap();
         let catalog = EnvoyCatalog::default();
         catalog.replace(Domains::new(), &metrics);

@@ -4,7 +4,7 @@ mod xds;
 
 use std::{path::PathBuf, time::Duration};
 
-use headgate::FailMode;
+use headgate::{FailMode, LeasePolicy};
 use headgate_config::{Bounded, Print, Printed, Problem, print_sections};
 use headgate_resilience::FailModeName;
 use serde::Deserialize;
@@ -92,13 +92,15 @@ impl EnvoyConfig {
         self.auth == Some(EnvoyAuth::Token)
     }
 
-    /// Returns the settings of all domains, with `fail_mode` unless one is configured.
-    pub fn settings(&self, fail_mode: FailMode) -> Settings {
+    /// Returns the settings of all domains, with `fail_mode` unless one is configured; `lease` is
+    /// that of limits that set none.
+    pub fn settings(&self, fail_mode: FailMode, lease: LeasePolicy) -> Settings {
         Settings {
             denied_consumes: self.denied_consumes,
             shadow_mode: self.shadow_mode,
             quota_mode: self.quota_mode,
             fail_mode: self.fail_mode.map_or(fail_mode, FailModeName::get),
+            lease,
         }
     }
 

@@ -109,11 +109,13 @@ impl CounterRequest {
         units: u64,
         settings: Settings,
     ) -> Option<Check<'a>> {
-        let limit = &self.counted()?.limit;
+        let CountedRate { limit, rate, .. } = self.counted()?;
         let units = if self.is_refund { units.clamp(1, limit.capacity()) } else { units };
         // Counter names are valid keys, and units valid costs.
         let key = Key::new(&self.counter).ok()?.within(space);
         let check = Check::new(key, limit, Cost::new(units).ok()?).ok()?;
+        let lease = self.rule.lease.unwrap_or(settings.lease).shortened_to(rate.window());
+        let check = check.with_optional_extra(lease.extra(limit));
         Some(check.with_fail_mode(self.rule.fail_mode.unwrap_or(settings.fail_mode)))
     }
 
@@ -157,7 +159,8 @@ impl CounterRequest {
         };
         let retry_after = (!self.exceeds_capacity()).then_some(outcome.retry_after);
         let reset_after = counted.reset_after(outcome);
-        DescriptorStatus { rule, over_limit, remaining, reset_after, retry_after }
+        let leased = outcome.leased;
+        DescriptorStatus { rule, over_limit, remaining, reset_after, retry_after, leased }
     }
 
     /// Descriptors that share a counter take one after the other: the first may fit where the last

@@ -2,7 +2,7 @@
 
 use headgate::Algorithm;
 use headgate_config::{Bounded, quoted};
-use headgate_resilience::FailModeName;
+use headgate_resilience::{FailModeName, LeaseText};
 use serde::Deserialize;
 
 use crate::{Metadata, Unit};
@@ -66,6 +66,8 @@ pub(crate) struct RateLimitEntry {
     pub(crate) burst: Option<Bounded<1, { u32::MAX as u64 }>>,
     /// Extension: fail mode while the store is down.
     pub(crate) fail_mode: Option<FailModeName>,
+    /// Extension: part of the limit that a server takes in advance from Redis.
+    pub(crate) lease: Option<LeaseText>,
 }
 
 /// A limit that this one replaces.

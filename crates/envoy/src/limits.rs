@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use headgate::{BatchLimiter, Degraded, FailMode, Outcome};
+use headgate::{BatchLimiter, Degraded, FailMode, LeasePolicy, Outcome};
 use headgate_resilience::OutageLog;
 use tokio::sync::watch;
 use tracing::warn;
@@ -32,6 +32,8 @@ pub struct Settings {
     pub quota_mode: bool,
     /// Fail mode of limits that set none.
     pub fail_mode: FailMode,
+    /// Lease of limits that set none, shortened to a tenth of their windows.
+    pub lease: LeasePolicy,
 }
 
 impl EnvoyLimits {

@@ -1,8 +1,8 @@
 use std::{sync::OnceLock, time::Duration};
 
-use headgate::{Algorithm, FailMode, Limit, LimitError, Outcome};
+use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError, Outcome};
 use headgate_config::{Bounded, Problem};
-use headgate_resilience::FailModeName;
+use headgate_resilience::{FailModeName, LeaseText};
 
 use crate::{
     Metadata, Unit,
@@ -22,6 +22,8 @@ pub struct DescriptorRule {
     /// Denies a request only together with all other rules in quota mode.
     pub(crate) quota_mode: bool,
     pub(crate) fail_mode: Option<FailMode>,
+    /// Its hold fits into the window.
+    pub(crate) lease: Option<LeasePolicy>,
     pub(crate) metadata: Option<Metadata>,
     pub(crate) label: String,
     pub(crate) metric_detail: MetricDetail,
@@ -82,6 +84,7 @@ impl DescriptorRule {
         let limit = entry.rate_limit.as_ref()?;
         let replaces = replaced(limit, problems);
         let amount = Amount::new(limit).map_err(|problem| problems.push(problem)).ok()?;
+        let lease = leased(limit, &amount).map_err(|problem| problems.push(problem)).ok()?;
         Some(Self {
             amount,
             name: limit.name.clone(),
@@ -89,6 +92,7 @@ impl DescriptorRule {
             shadow_mode: shadow_mode || entry.shadow_mode,
             quota_mode: entry.quota_mode,
             fail_mode: limit.fail_mode.map(FailModeName::get),
+            lease,
             metadata: entry.metadata.clone().filter(|metadata| !metadata.is_empty()),
             label,
             metric_detail,
@@ -105,6 +109,7 @@ impl DescriptorRule {
             shadow_mode: false,
             quota_mode: false,
             fail_mode: None,
+            lease: None,
             metadata: None,
             label: "override".to_owned(),
             metric_detail: MetricDetail::None,
@@ -147,6 +152,21 @@ fn replaced(limit: &RateLimitEntry, problems: &mut Vec<Problem>) -> Vec<String> 
         problems.push(Problem::new(format!("rate_limit.replaces[{index}].name"), message));
     }
     limit.replaces.iter().map(|replaced| replaced.name.clone()).collect()
+}
+
+/// Returns the lease of a limit, whose hold must fit into the window.
+fn leased(limit: &RateLimitEntry, amount: &Amount) -> Result<Option<LeasePolicy>, Problem> {
+    let invalid = |message: String| Problem::new("rate_limit.lease", message);
+    match (limit.lease.map(LeaseText::get), amount) {
+        (None, _) => Ok(None),
+        (Some(_), Amount::Unlimited) => {
+            Err(invalid("an unlimited rate has no lease: remove one of the two".to_owned()))
+        }
+        (Some(lease), Amount::Limited(counted)) => {
+            let lease = lease.for_window(counted.rate.window());
+            lease.map(Some).map_err(|error| invalid(error.to_string()))
+        }
+    }
 }
 
 // === impl Rate ===

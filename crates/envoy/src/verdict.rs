@@ -24,6 +24,8 @@ pub struct DescriptorStatus {
     pub reset_after: Duration,
     /// Time until the same request is admitted; `None` if it never is.
     pub retry_after: Option<Duration>,
+    /// True if it was decided without asking the store; `remaining` is a lower bound then.
+    pub leased: bool,
 }
 
 // === impl EnvoyVerdict ===
@@ -38,6 +40,11 @@ impl EnvoyVerdict {
         let denied = self.statuses.iter().filter(|status| status.over_limit);
         let waits = denied.map(|status| status.retry_after).collect::<Option<Vec<_>>>()?;
         Some(ceil_secs(waits.into_iter().max()?).max(1))
+    }
+
+    /// Returns true if at least one descriptor was decided without asking the store.
+    pub fn is_leased(&self) -> bool {
+        self.statuses.iter().any(|status| status.leased)
     }
 
     /// The limited descriptor with the least left, for headers that have room for one.
@@ -56,7 +63,14 @@ impl DescriptorStatus {
     /// Status of a descriptor without a limit.
     pub(crate) const fn unlimited(remaining: u64) -> Self {
         let reset_after = Duration::ZERO;
-        Self { rule: None, over_limit: false, remaining, reset_after, retry_after: None }
+        Self {
+            rule: None,
+            over_limit: false,
+            remaining,
+            reset_after,
+            retry_after: None,
+            leased: false,
+        }
     }
 
     /// Seconds until all units are back, rounded up.

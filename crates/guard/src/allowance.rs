@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headgate::{Limit, LimitError};
+use headgate::{Extra, LeasePolicy, Limit, LimitError};
 
 /// A [`Limit`], or zero.
 ///
@@ -17,7 +17,11 @@ use headgate::{Limit, LimitError};
 /// # Ok::<(), headgate::LimitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowance(Kind);
+pub struct Allowance {
+    kind: Kind,
+    /// Units that a check takes in advance from a shared store.
+    extra: Option<Extra>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
@@ -54,12 +58,26 @@ impl Allowance {
 
     /// Zero: every request is denied, with a wait of `window`.
     pub const fn nothing(window: Duration) -> Self {
-        Self(Kind::Nothing { window })
+        Self { kind: Kind::Nothing { window }, extra: None }
+    }
+
+    /// Takes units in advance from a shared store, and hands them out without asking it: see
+    /// [`Class::lease`](crate::Class::lease). The hold is shortened to a tenth of the window.
+    #[must_use]
+    pub fn leased(self, policy: LeasePolicy) -> Self {
+        let extra = self.limit().and_then(|limit| {
+            policy.shortened_to(limit.window().unwrap_or(Duration::MAX)).extra(limit)
+        });
+        Self { extra, ..self }
+    }
+
+    pub(crate) const fn extra(&self) -> Option<Extra> {
+        self.extra
     }
 
     /// The limit, unless it is zero.
     pub const fn limit(&self) -> Option<&Limit> {
-        match &self.0 {
+        match &self.kind {
             Kind::Limit(limit) => Some(limit),
             Kind::Nothing { .. } => None,
         }
@@ -67,7 +85,7 @@ impl Allowance {
 
     /// The limit, or the wait of a limit of zero.
     pub(crate) const fn get(&self) -> Result<&Limit, Duration> {
-        match &self.0 {
+        match &self.kind {
             Kind::Limit(limit) => Ok(limit),
             Kind::Nothing { window } => Err(*window),
         }
@@ -75,7 +93,7 @@ impl Allowance {
 
     /// Window in whole seconds, rounded up; 0 for a calendar window.
     pub(crate) fn window_secs(&self) -> u64 {
-        let window = match &self.0 {
+        let window = match &self.kind {
             Kind::Limit(limit) => limit.window().unwrap_or_default(),
             Kind::Nothing { window } => *window,
         };
@@ -85,7 +103,7 @@ impl Allowance {
 
 impl From<Limit> for Allowance {
     fn from(limit: Limit) -> Self {
-        Self(Kind::Limit(limit))
+        Self { kind: Kind::Limit(limit), extra: None }
     }
 }
 

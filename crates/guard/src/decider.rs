@@ -178,7 +178,9 @@ impl Decider {
 
     fn batch<'a>(&self, checks: &[LimitCheck<'a>]) -> Option<Batch<'a>> {
         let check = |check: &LimitCheck<'a>| -> Option<Check<'a>> {
-            self.backend.check(check.key, check.allowance.limit()?)
+            let extra = check.allowance.extra();
+            let check = self.backend.check(check.key, check.allowance.limit()?)?;
+            Some(check.with_optional_extra(extra))
         };
         // Prefixes make all keys distinct, so the only possible error is an empty batch.
         Batch::new(checks.iter().filter_map(check)).ok()

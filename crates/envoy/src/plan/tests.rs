@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use headgate::{Check, Cost, FailMode, Store, StoreFuture};
+use headgate::{Check, Cost, FailMode, LeasePolicy, Store, StoreFuture};
 use headgate_store_memory::MemoryStore;
 
 use super::*;
@@ -38,6 +38,7 @@ fn plan(denied_consumes: DeniedConsumes, limits: &[u32], hits: Hits) -> Plan {
         shadow_mode: false,
         quota_mode: false,
         fail_mode: FailMode::Open,
+        lease: LeasePolicy::OFF,
     };
     Plan::new(&request, limits.iter().map(matched).collect(), settings)
 }

@@ -1,5 +1,7 @@
 //! Limits of one class of requests.
 
+use headgate::LeasePolicy;
+
 use crate::{
     Allowance, InFlightLimits,
     name::{Name, NameError},
@@ -28,6 +30,7 @@ pub struct Class {
     pub(super) by_address_after_auth: Option<Allowance>,
     pub(super) by_key: Option<Allowance>,
     pub(super) in_flight: Option<InFlightLimits>,
+    pub(super) lease: LeasePolicy,
 }
 
 impl Class {
@@ -42,6 +45,7 @@ impl Class {
             by_address_after_auth: None,
             by_key: None,
             in_flight: None,
+            lease: LeasePolicy::OFF,
         })
     }
 
@@ -77,6 +81,16 @@ impl Class {
     #[must_use]
     pub fn in_flight(self, limits: InFlightLimits) -> Self {
         Self { in_flight: Some(limits), ..self }
+    }
+
+    /// Takes a part of each of its limits in advance from a shared store, and hands it out without
+    /// asking it; [`LeasePolicy::OFF`] by default.
+    ///
+    /// The store of the [`Backend`](crate::Backend) must be a `LeasedStore` of
+    /// `headgate-store-leased`, around the shared one. In memory it has no effect.
+    #[must_use]
+    pub fn lease(self, policy: LeasePolicy) -> Self {
+        Self { lease: policy, ..self }
     }
 
     /// Keeps this class limited while the policy is [disabled](crate::Policy::enabled).

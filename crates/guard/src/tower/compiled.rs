@@ -125,7 +125,7 @@ impl CompiledClass {
             Some(CountedAllowance::new(
                 backend.prefix(class.name(), tag),
                 backend.ipv6(),
-                allowance,
+                if class.lease.is_off() { allowance } else { allowance.leased(class.lease) },
             ))
         };
         let in_flight = class.in_flight.filter(|_| limited).map(|limits| {

@@ -3,7 +3,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use headgate::FailMode;
-use headgate_guard::{Backend, Guard, Routes};
+use headgate_guard::{Allowance, Backend, Class, Guard, Policy, Routes};
+use headgate_store_leased::LeasedStore;
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require};
 
@@ -59,6 +60,28 @@ async fn two_instances_share_one_limit_and_split_it_while_redis_is_down() {
     while redis.cli(&["KEYS", "*"]) != key {
         servers[0].status("/").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leased_class_admits_its_limit_with_few_calls() {
+    const LIMIT: u64 = 300;
+    let redis = require!(Redis::start());
+    let config = RedisConfig::from_url(&redis.url()).unwrap().timeout(Duration::from_secs(30));
+    let store = Arc::new(LeasedStore::new(RedisStore::connect(config)));
+    let class = Class::new("public").unwrap().by_address(Allowance::per_hour(LIMIT).unwrap());
+    let class = class.lease("20%/1000ms".parse().unwrap());
+    let backend = Backend::shared(Arc::clone(&store) as _, TWO);
+    let policy = Policy::new([class]).unwrap();
+    let guard = Guard::builder(policy, Routes::all("public")).backend(backend).build().unwrap();
+    let server = Server::behind(&guard).await;
+    let mut admitted = 0;
+    while server.status("/").await == 200 {
+        admitted += 1;
+    }
+    let stats = store.stats();
+    // An hour's limit refills by one unit in 12 seconds.
+    assert!((LIMIT - stats.lost..=LIMIT + 20).contains(&admitted), "{admitted}: {stats:?}");
+    assert!(stats.admitted_locally > 0 && stats.calls < LIMIT, "{stats:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,49 +1,19 @@
 //! Requests without a peer address.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use axum::body::Body;
 use headgate_guard::{
     Backend, Class, Guard, InFlightLimits, Policy, Reason, Rejections, Routes, Surface,
     UnknownPeers,
 };
+use headgate_testkit::CapturedLog;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 use tower::{ServiceBuilder, ServiceExt};
-use tracing::subscriber::DefaultGuard;
 
 use crate::support::{guard, hello, public};
-
-/// The log of this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn listen(&self) -> DefaultGuard {
-        let log = self.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || log.clone());
-        tracing::subscriber::set_default(subscriber.with_ansi(false).finish())
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 fn without_peer() -> Request<Body> {
     Request::new(Body::empty())
@@ -56,8 +26,7 @@ async fn a_request_without_a_peer_address_is_refused_and_logged_once() {
     let guard = Guard::builder(public(100), Routes::all("public")).backend(backend);
     let layer = guard.build().unwrap().layer();
     let service = ServiceBuilder::new().layer(layer).service(hello());
-    let log = Log::default();
-    let _listening = log.listen();
+    let log = CapturedLog::start("error");
     for _ in 0..3 {
         let refused = service.clone().oneshot(without_peer()).await.unwrap();
         assert_eq!(refused.status(), 500);
