@@ -4,6 +4,7 @@ mod commits;
 mod metrics;
 mod reconciler;
 mod refusal;
+mod reservations;
 mod skew;
 
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use headgate_quota::{
     Author, Committer, Listed, Page, PeriodUsage, PolicyCatalog, QuotaId, QuotaUsage, Quotas,
     StoreCounter,
     usecase::{
-        Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, ResetDone,
-        ResetError, ResetUsage, UsageCheck,
+        Housekeeping, IncrementUsage, Incremented, ManagePolicies, ReadUsage, RefundDone,
+        RefundUsage, ResetDone, ResetError, ResetUsage, UsageCheck,
     },
 };
 use headgate_stores::{Counters, Probe};
@@ -25,7 +26,10 @@ use headgate_telemetry::trace::Span;
 use self::commits::CommitMonitor;
 use crate::completion::run_to_completion;
 
-pub use self::{metrics::QuotaMetrics, reconciler::Reconciler, refusal::QuotaRefusal, skew::Skew};
+pub use self::{
+    metrics::QuotaMetrics, reconciler::Reconciler, refusal::QuotaRefusal,
+    reservations::QuotaReservations, skew::Skew,
+};
 
 /// The use cases of quotas, and what they need.
 pub struct QuotaServices {
@@ -36,6 +40,8 @@ pub struct QuotaServices {
     reset: ResetUsage,
     usage: ReadUsage,
     increment: IncrementUsage,
+    refund: RefundUsage,
+    reservations: QuotaReservations,
     probe: Probe,
     metrics: QuotaMetrics,
     /// Clock of the database.
@@ -46,7 +52,7 @@ pub struct QuotaServices {
 pub struct QuotaSettings<'a> {
     /// Prefix of the counters' keys.
     pub key_prefix: &'a str,
-    /// Maximum number of increments that wait for the ledger.
+    /// Maximum number of increments and other operations that wait for the ledger.
     pub queue_capacity: usize,
     /// Interval of comparing counters with the ledger.
     pub reconcile_interval: LiveDuration,
@@ -54,7 +60,7 @@ pub struct QuotaSettings<'a> {
 
 /// Tasks in the background.
 pub struct QuotaTasks {
-    /// Commits increments to the ledger.
+    /// Commits increments and other operations to the ledger.
     pub committer: Committer,
     /// Reconciles counters with the ledger.
     pub reconciler: Reconciler,
@@ -85,6 +91,8 @@ impl QuotaServices {
             policies: ManagePolicies::new(&quotas),
             reset: ResetUsage::new(&quotas),
             usage: ReadUsage::new(&quotas),
+            refund: RefundUsage::new(&increment),
+            reservations: QuotaReservations::new(&increment, metrics.clone()),
             increment,
             probe,
             metrics,
@@ -112,6 +120,21 @@ impl QuotaServices {
             }
             Err(error) => Err(self.diagnose(error).await),
         }
+    }
+
+    /// Gives back what an increment charged under `request_id`, once, and counts the outcome.
+    pub async fn refund(&self, id: &QuotaId, request_id: &str) -> Result<RefundDone, QuotaRefusal> {
+        let done = self.refund.refund(id, request_id).await;
+        self.metrics.refunded(&done);
+        match done {
+            Ok(done) => Ok(done),
+            Err(error) => Err(self.diagnose(error).await),
+        }
+    }
+
+    /// Returns the reservations.
+    pub const fn reservations(&self) -> &QuotaReservations {
+        &self.reservations
     }
 
     /// Resets the usage of the current period. The ledger records it in the same transaction; the

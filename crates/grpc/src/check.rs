@@ -1,5 +1,7 @@
 //! `CheckRateLimit`: admits or denies a request of a subject.
 
+mod attributes;
+
 use headgate::{Cost, Decision};
 use headgate_api::rate_limits::{MeteredChecks, Reason};
 use headgate_ratelimit::{
@@ -19,9 +21,17 @@ pub(super) async fn check(
     catalog: &Catalog,
     wire: &CheckRateLimitRequest,
 ) -> Result<CheckRateLimitResponse, CallError> {
+    if !wire.attributes.is_empty() {
+        // On the heap, so that other checks do not carry its state.
+        return Box::pin(attributes::check(checks, wire)).await;
+    }
     let question = question(catalog, wire)?;
     let verdict = checks.decide(&question, wire.dry_run).await?;
-    Ok(answer(&question, &verdict))
+    let mut answer = answer(&question, &verdict);
+    if wire.limits {
+        answer.limits = attributes::limits(&verdict);
+    }
+    Ok(answer)
 }
 
 /// Returns the question, or everything that is invalid in it.
@@ -95,6 +105,9 @@ fn window(text: &str) -> Result<Option<u64>, Violation> {
 fn answer(question: &Question<'_>, verdict: &Verdict) -> CheckRateLimitResponse {
     let decision = &verdict.decision;
     CheckRateLimitResponse {
+        // Allocated only where it was asked for, or for rules over attributes.
+        rule_name: String::new(),
+        limits: Vec::new(),
         allowed: decision.allowed,
         remaining: number(decision.remaining),
         reset_at: number(decision.reset_at_secs()),
@@ -103,6 +116,7 @@ fn answer(question: &Question<'_>, verdict: &Verdict) -> CheckRateLimitResponse 
         retry_after_ms: retry_after_ms(decision),
         rule_id: verdict.rule.id().map_or_else(String::new, |id| id.to_string()),
         degraded: decision.degraded.map_or_else(String::new, |degraded| degraded.name().to_owned()),
+        leased: decision.is_from_lease(),
     }
 }
 
@@ -129,6 +143,10 @@ impl From<CheckError> for CallError {
             CheckError::NoSuchWindow { .. } => "window",
             CheckError::Cost(_) => "cost",
             CheckError::OtherSubject { .. } => "subject",
+            CheckError::OverAttributes(_) => "rule_id",
+            CheckError::Identifier { .. } | CheckError::Subject(_) | CheckError::TooManyRules => {
+                "attributes"
+            }
             CheckError::NoSuchRule(id) => return Self::NoSuchRule(id.to_string()),
             CheckError::Store(cause) => return Self::store(cause),
             CheckError::Batch(_) => return Self::Internal(error.to_string()),

@@ -184,7 +184,13 @@ const fn domain(namespace: Namespace) -> &'static str {
 const fn quota_status(refusal: &QuotaRefusal) -> Code {
     match refusal {
         QuotaRefusal::Invalid(_) => Code::InvalidArgument,
-        QuotaRefusal::NotFound(_) => Code::NotFound,
+        QuotaRefusal::NotFound(_) | QuotaRefusal::NoCharge(_) | QuotaRefusal::NoReservation(_) => {
+            Code::NotFound
+        }
+        QuotaRefusal::RequestRefunded(_)
+        | QuotaRefusal::PeriodOver { .. }
+        | QuotaRefusal::ReservationExpired(_)
+        | QuotaRefusal::ReservationEnded(_) => Code::FailedPrecondition,
         QuotaRefusal::Exists(_) | QuotaRefusal::RequestIdReused(_) => Code::AlreadyExists,
         QuotaRefusal::Changed(_) => Code::Aborted,
         QuotaRefusal::Exceeded(_) => Code::ResourceExhausted,

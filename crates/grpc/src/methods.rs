@@ -17,13 +17,15 @@ macro_rules! methods {
 }
 
 /// All methods, the most frequently called first.
-pub(super) static METHODS: [Method; 23] = methods! {
+pub(super) static METHODS: [Method; 29] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
     }
     "k1s0.system.quota.v1.QuotaService" {
         "CreateQuotaPolicy" "GetQuotaPolicy" "ListQuotaPolicies" "UpdateQuotaPolicy" "DeleteQuotaPolicy"
         "GetQuotaUsage" "IncrementQuotaUsage" "CheckQuota" "ResetQuotaUsage" "GetQuotaHistory"
+        "RefundQuotaUsage" "ReserveQuota" "UseQuotaReservation" "SettleQuotaReservation"
+        "CancelQuotaReservation" "GetQuotaReservation"
     }
     "envoy.service.ratelimit.v3.RateLimitService" { "ShouldRateLimit" }
     "grpc.health.v1.Health" { "Check" "Watch" }

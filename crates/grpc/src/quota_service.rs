@@ -1,6 +1,7 @@
 //! `QuotaService`: every handler authenticates, then acts.
 
 mod messages;
+mod reservations;
 
 use std::sync::Arc;
 
@@ -9,19 +10,25 @@ use headgate_api::{
     quotas::{QuotaRefusal, QuotaServices},
 };
 use headgate_auth::Action;
+use headgate_quota::SettledFor;
 use tonic::{Request, Response};
 
 use super::{
     caller::may,
     error::CallError,
     proto::quota::{
-        CheckQuotaRequest, CheckQuotaResponse, CreateQuotaPolicyRequest, CreateQuotaPolicyResponse,
+        CancelQuotaReservationRequest, CancelQuotaReservationResponse, CheckQuotaRequest,
+        CheckQuotaResponse, CreateQuotaPolicyRequest, CreateQuotaPolicyResponse,
         DeleteQuotaPolicyRequest, DeleteQuotaPolicyResponse, GetQuotaHistoryRequest,
         GetQuotaHistoryResponse, GetQuotaPolicyRequest, GetQuotaPolicyResponse,
-        GetQuotaUsageRequest, GetQuotaUsageResponse, IncrementQuotaUsageRequest,
-        IncrementQuotaUsageResponse, ListQuotaPoliciesRequest, ListQuotaPoliciesResponse,
-        ResetQuotaUsageRequest, ResetQuotaUsageResponse, UpdateQuotaPolicyRequest,
-        UpdateQuotaPolicyResponse, quota_service_server::QuotaService,
+        GetQuotaReservationRequest, GetQuotaReservationResponse, GetQuotaUsageRequest,
+        GetQuotaUsageResponse, IncrementQuotaUsageRequest, IncrementQuotaUsageResponse,
+        ListQuotaPoliciesRequest, ListQuotaPoliciesResponse, RefundQuotaUsageRequest,
+        RefundQuotaUsageResponse, ReserveQuotaRequest, ReserveQuotaResponse,
+        ResetQuotaUsageRequest, ResetQuotaUsageResponse, SettleQuotaReservationRequest,
+        SettleQuotaReservationResponse, UpdateQuotaPolicyRequest, UpdateQuotaPolicyResponse,
+        UseQuotaReservationRequest, UseQuotaReservationResponse,
+        quota_service_server::QuotaService,
     },
     wire::{Answer, time},
 };
@@ -147,5 +154,79 @@ impl QuotaService for QuotaHandlers {
         let page = messages::page(wire.page, wire.page_size).map_err(CallError::Invalid)?;
         let listed = self.quotas.history(&id, page).await.map_err(call_error)?;
         Ok(Response::new(messages::history(&id, &listed)))
+    }
+
+    async fn refund_quota_usage(
+        &self,
+        request: Request<RefundQuotaUsageRequest>,
+    ) -> Answer<RefundQuotaUsageResponse> {
+        may(&self.access, &request, Action::UseQuotas).await?;
+        let wire = request.get_ref();
+        let id = messages::id("quota_id", &wire.quota_id)?;
+        let done = self.quotas.refund(&id, &wire.request_id).await.map_err(call_error)?;
+        Ok(Response::new(RefundQuotaUsageResponse {
+            refunded: done.refunded,
+            replayed: done.replayed,
+            usage: Some((&done.usage).into()),
+        }))
+    }
+
+    async fn reserve_quota(
+        &self,
+        request: Request<ReserveQuotaRequest>,
+    ) -> Answer<ReserveQuotaResponse> {
+        may(&self.access, &request, Action::UseQuotas).await?;
+        let wire = request.get_ref();
+        let id = messages::id("quota_id", &wire.quota_id)?;
+        let wanted = reservations::request(wire);
+        let done = self.quotas.reservations().reserve(&id, wanted).await.map_err(call_error)?;
+        Ok(Response::new((&done).into()))
+    }
+
+    async fn use_quota_reservation(
+        &self,
+        request: Request<UseQuotaReservationRequest>,
+    ) -> Answer<UseQuotaReservationResponse> {
+        may(&self.access, &request, Action::UseQuotas).await?;
+        let wire = request.get_ref();
+        let (id, one) = reservations::ids(&wire.quota_id, &wire.reservation_id)?;
+        let request_id = wire.request_id.as_deref();
+        let done = self.quotas.reservations().spend(&id, &one, wire.amount, request_id).await;
+        Ok(Response::new((&done.map_err(call_error)?).into()))
+    }
+
+    async fn settle_quota_reservation(
+        &self,
+        request: Request<SettleQuotaReservationRequest>,
+    ) -> Answer<SettleQuotaReservationResponse> {
+        may(&self.access, &request, Action::UseQuotas).await?;
+        let wire = request.get_ref();
+        let (id, one) = reservations::ids(&wire.quota_id, &wire.reservation_id)?;
+        let wanted = SettledFor { amount: wire.amount, overdraft: wire.overdraft };
+        let done = self.quotas.reservations().settle(&id, &one, wanted).await;
+        Ok(Response::new((&done.map_err(call_error)?).into()))
+    }
+
+    async fn cancel_quota_reservation(
+        &self,
+        request: Request<CancelQuotaReservationRequest>,
+    ) -> Answer<CancelQuotaReservationResponse> {
+        may(&self.access, &request, Action::UseQuotas).await?;
+        let wire = request.get_ref();
+        let (id, one) = reservations::ids(&wire.quota_id, &wire.reservation_id)?;
+        let done = self.quotas.reservations().cancel(&id, &one).await.map_err(call_error)?;
+        Ok(Response::new((&done).into()))
+    }
+
+    async fn get_quota_reservation(
+        &self,
+        request: Request<GetQuotaReservationRequest>,
+    ) -> Answer<GetQuotaReservationResponse> {
+        may(&self.access, &request, Action::ReadQuotas).await?;
+        let wire = request.get_ref();
+        let (id, one) = reservations::ids(&wire.quota_id, &wire.reservation_id)?;
+        let found = self.quotas.reservations().get(&id, &one).await.map_err(call_error)?;
+        let reservation = Some(reservations::message(&id, &found));
+        Ok(Response::new(GetQuotaReservationResponse { reservation }))
     }
 }

@@ -1,9 +1,11 @@
 //! Converts rules to and from messages.
 
-use headgate::FailMode;
+use headgate::{FailMode, LeasePolicy};
 use headgate_ratelimit::{
-    Draft, Input, Listed, Page, PageError, RateLimitRule, RuleFilter, RuleId, UnknownScope,
+    Draft, Input, LeaseDraft, Listed, Page, PageError, RateLimitRule, RuleFilter, RuleId,
+    RuleScope, Selector, SelectorDraft, UnknownRuleScope,
 };
+use serde_json::{Map, Value as Json};
 
 use super::{
     error::{CallError, Violation},
@@ -26,9 +28,9 @@ pub(super) fn id(text: &str) -> Result<RuleId, CallError> {
 pub(super) fn listing(wire: &ListRulesRequest) -> Result<(RuleFilter, Page), CallError> {
     let scope = match wire.scope.as_str() {
         "" => Ok(None),
-        name => name.parse().map(Some),
+        name => name.parse().map(|RuleScope(scope)| Some(scope)),
     };
-    let scope = scope.map_err(|error: UnknownScope| Violation::new("scope", error.to_string()));
+    let scope = scope.map_err(|error: UnknownRuleScope| Violation::new("scope", error.to_string()));
     let or_default =
         |number, default| if number == 0 { Some(default) } else { u32::try_from(number).ok() };
     let page = or_default(wire.page, Page::DEFAULT.number()).unwrap_or(0);
@@ -62,6 +64,8 @@ pub(super) fn new_draft(wire: CreateRuleRequest) -> Result<Draft, CallError> {
         algorithm: or_missing(wire.algorithm),
         burst: if wire.burst == 0 { Input::Missing } else { wire.burst.into() },
         fail_mode: or_missing(wire.fail_mode),
+        lease: wire.lease.map_or(Input::Missing, lease),
+        selector: selector(wire.selector),
         enabled: wire.enabled.map_or(Input::Missing, Input::Given),
         ..Draft::default()
     };
@@ -81,14 +85,38 @@ pub(super) fn changed_draft(wire: UpdateRuleRequest) -> Result<Draft, CallError>
             Some(burst) => burst.into(),
         },
         fail_mode: wire.fail_mode.map_or(Input::Missing, or_null),
+        lease: match wire.lease {
+            Some(given) => lease(given),
+            None if wire.clear_lease => Input::Null,
+            None => Input::Missing,
+        },
+        selector: selector(wire.selector),
         enabled: wire.enabled.map_or(Input::Missing, Input::Given),
         ..Draft::default()
     };
     with_key(draft, &wire.key)
 }
 
-/// Adds scope and pattern from `key` to a draft; if `key` is invalid, returns everything that is.
+/// The conditions of a rule over attributes. JSON that cannot be parsed is a value of a wrong type.
+fn selector(wire: Option<proto::Selector>) -> SelectorDraft {
+    let Some(wire) = wire else { return SelectorDraft::default() };
+    let when = match wire.when_json.as_str() {
+        "" => Input::Given(Json::Object(Map::new())),
+        text => serde_json::from_str(text).map_or(Input::WrongType("invalid JSON"), Input::Given),
+    };
+    SelectorDraft {
+        when,
+        per: wire.per.into(),
+        priority: i64::from(wire.priority).into(),
+        stops: wire.stops.into(),
+    }
+}
+
+/// Adds scope and pattern from `key` to a draft, unless it is over attributes; if `key` is invalid, returns everything that is.
 fn with_key(mut draft: Draft, key: &str) -> Result<Draft, CallError> {
+    if key.is_empty() && draft.selector.is_given() {
+        return Ok(draft);
+    }
     if let Some((scope, pattern)) = key.split_once(':') {
         draft.scope = scope.to_owned().into();
         draft.identifier_pattern = pattern.to_owned().into();
@@ -104,6 +132,11 @@ fn with_key(mut draft: Draft, key: &str) -> Result<Draft, CallError> {
     let others = draft.validate(None).err().unwrap_or_default();
     let others = others.into_iter().map(Violation::from);
     Err(CallError::Invalid([Violation::new("key", message)].into_iter().chain(others).collect()))
+}
+
+fn lease(wire: proto::Lease) -> Input<LeaseDraft> {
+    let proto::Lease { share_percent, hold_ms } = wire;
+    Input::Given(LeaseDraft { share_percent: share_percent.into(), hold_ms: hold_ms.into() })
 }
 
 fn or_missing(text: String) -> Input<String> {
@@ -131,7 +164,26 @@ impl From<&RateLimitRule> for proto::RateLimitRule {
             updated_at: Some(time(rule.updated_at)),
             burst: spec.burst.unwrap_or(0).into(),
             fail_mode: spec.fail_mode.map_or("", FailMode::name).to_owned(),
+            lease: spec.lease.map(proto::Lease::from),
+            selector: spec.selector.as_deref().map(proto::Selector::from),
         }
+    }
+}
+
+impl From<&Selector> for proto::Selector {
+    fn from(selector: &Selector) -> Self {
+        Self {
+            when_json: selector.when_json().to_string(),
+            per: selector.per().map(str::to_owned).collect(),
+            priority: selector.priority(),
+            stops: selector.stops(),
+        }
+    }
+}
+
+impl From<LeasePolicy> for proto::Lease {
+    fn from(policy: LeasePolicy) -> Self {
+        Self { share_percent: policy.share_percent().into(), hold_ms: policy.hold_ms().into() }
     }
 }
 

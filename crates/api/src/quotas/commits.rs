@@ -5,7 +5,7 @@ use headgate_quota::{Commit, CommitObserver};
 
 use super::QuotaMetrics;
 
-/// Counts commits, and wakes the publishers of events when one may have recorded an event.
+/// Counts commits, and wakes the publishers of events when one has recorded an event.
 pub(super) struct CommitMonitor {
     pub(super) metrics: QuotaMetrics,
     pub(super) new_events: NewEvents,
@@ -13,9 +13,9 @@ pub(super) struct CommitMonitor {
 
 impl CommitObserver for CommitMonitor {
     fn committed(&self, commit: &Commit<'_>) {
-        let Commit { increments, results, elapsed } = commit;
-        self.metrics.committed(increments.len(), *elapsed, results.is_some());
-        if commit.may_have_events() {
+        let Commit { operations, posted, elapsed } = commit;
+        self.metrics.committed(operations.len(), *elapsed, posted.is_some());
+        if commit.has_events() {
             self.new_events.notify();
         }
     }

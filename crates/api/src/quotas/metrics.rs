@@ -1,13 +1,18 @@
 use std::time::Duration;
 
-use headgate_quota::usecase::{Drift, IncrementError, Incremented};
+use headgate_quota::{
+    RepositoryError,
+    usecase::{
+        Drift, IncrementError, Incremented, RefundDone, RefundError, ReservationError, Reserved,
+    },
+};
 use headgate_telemetry::metrics::{REQUEST_BUCKETS, registered};
 use prometheus::{
     Error, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry,
 };
 
-/// Metrics of increments, of the ledger and of the counters. Clones share their series.
+/// Metrics of increments and reservations, of the ledger and of the counters. Clones share their series.
 #[derive(Clone)]
 pub struct QuotaMetrics {
     admitted: IntCounter,
@@ -15,6 +20,9 @@ pub struct QuotaMetrics {
     exceeded: IntCounter,
     invalid: IntCounter,
     failed: IntCounter,
+    reservations: IntCounterVec,
+    refunds: IntCounterVec,
+    expired: IntCounter,
     commit_size: Histogram,
     commit_seconds: Histogram,
     commit_failures: IntCounter,
@@ -29,6 +37,12 @@ pub struct QuotaMetrics {
 /// Bucket bounds for increments per transaction: powers of two up to the maximum.
 const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
+/// Operations on reservations.
+const OPERATIONS: [&str; 4] = ["reserve", "use", "settle", "cancel"];
+
+/// Outcomes of operations on reservations.
+const OUTCOMES: [&str; 6] = ["done", "replayed", "exceeded", "expired", "invalid", "failed"];
+
 // === impl QuotaMetrics ===
 
 impl QuotaMetrics {
@@ -38,6 +52,23 @@ impl QuotaMetrics {
             Opts::new("headgate_quota_increments_total", "Increments of quotas, by outcome.");
         let increments = registered(registry, IntCounterVec::new(increments, &["outcome"])?)?;
         let outcome = |name| increments.with_label_values(&[name]);
+        let reservations = Opts::new(
+            "headgate_quota_reservations_total",
+            "Operations on reservations of quotas, by operation and outcome.",
+        );
+        let reservations =
+            registered(registry, IntCounterVec::new(reservations, &["operation", "outcome"])?)?;
+        for operation in OPERATIONS {
+            for outcome in OUTCOMES {
+                reservations.with_label_values(&[operation, outcome]);
+            }
+        }
+        let refunds =
+            Opts::new("headgate_quota_refunds_total", "Refunds of increments, by outcome.");
+        let refunds = registered(registry, IntCounterVec::new(refunds, &["outcome"])?)?;
+        for outcome in ["done", "replayed", "invalid", "failed"] {
+            refunds.with_label_values(&[outcome]);
+        }
         let drift = Opts::new(
             "headgate_quota_counter_drift",
             "Difference between counters and ledger at the last comparison, in units, by direction.",
@@ -45,11 +76,11 @@ impl QuotaMetrics {
         let drift = registered(registry, IntGaugeVec::new(drift, &["direction"])?)?;
         let size = HistogramOpts::new(
             "headgate_quota_commit_size",
-            "Increments per committed transaction.",
+            "Increments and other operations per committed transaction.",
         );
         let seconds = HistogramOpts::new(
             "headgate_quota_commit_seconds",
-            "Duration of transactions of increments, including failed ones.",
+            "Duration of transactions of increments and other operations, including failed ones.",
         );
         let counter = |name, help| registered(registry, IntCounter::new(name, help)?);
         let gauge = |name, help| registered(registry, IntGauge::new(name, help)?);
@@ -60,13 +91,22 @@ impl QuotaMetrics {
             exceeded: outcome("exceeded"),
             invalid: outcome("invalid"),
             failed: outcome("failed"),
+            reservations,
+            refunds,
+            expired: counter(
+                "headgate_quota_reservations_expired_total",
+                "Reservations that this server ended in the background because their TTL was over.",
+            )?,
             commit_size: histogram(size.buckets(SIZES.into()))?,
             commit_seconds: histogram(seconds.buckets(REQUEST_BUCKETS.into()))?,
             commit_failures: counter(
                 "headgate_quota_commit_failures_total",
                 "Transactions that the ledger did not confirm.",
             )?,
-            waiting: gauge("headgate_quota_queue_depth", "Increments that wait for the ledger.")?,
+            waiting: gauge(
+                "headgate_quota_queue_depth",
+                "Increments and other operations that wait for the ledger.",
+            )?,
             policies: gauge("headgate_quota_policies", "Quota policies in force, enabled or not.")?,
             behind: drift.with_label_values(&["behind"]),
             ahead: drift.with_label_values(&["ahead"]),
@@ -89,13 +129,57 @@ impl QuotaMetrics {
             Ok(done) if !done.allowed => &self.exceeded,
             Ok(done) if done.replayed => &self.replayed,
             Ok(_) => &self.admitted,
-            Err(IncrementError::Invalid(_) | IncrementError::Conflict(_)) => &self.invalid,
-            Err(IncrementError::Repository(headgate_quota::RepositoryError::NotFound(_))) => {
-                &self.invalid
-            }
+            Err(
+                IncrementError::Invalid(_)
+                | IncrementError::Conflict(_)
+                | IncrementError::Refunded(_)
+                | IncrementError::Repository(RepositoryError::NotFound(_)),
+            ) => &self.invalid,
             Err(IncrementError::Overloaded | IncrementError::Repository(_)) => &self.failed,
         };
         counter.inc();
+    }
+
+    pub(super) fn reserved(
+        &self,
+        operation: &'static str,
+        done: &Result<Reserved, ReservationError>,
+    ) {
+        let outcome = match done {
+            Ok(done) if done.replayed => "replayed",
+            Ok(_) => "done",
+            Err(ReservationError::Denied(_)) => "exceeded",
+            Err(ReservationError::Expired(_)) => "expired",
+            Err(
+                ReservationError::Invalid(_)
+                | ReservationError::Conflict(_)
+                | ReservationError::Unknown(_)
+                | ReservationError::Ended(_)
+                | ReservationError::Repository(RepositoryError::NotFound(_)),
+            ) => "invalid",
+            Err(ReservationError::Overloaded | ReservationError::Repository(_)) => "failed",
+        };
+        self.reservations.with_label_values(&[operation, outcome]).inc();
+    }
+
+    pub(super) fn refunded(&self, done: &Result<RefundDone, RefundError>) {
+        let outcome = match done {
+            Ok(done) if done.replayed => "replayed",
+            Ok(_) => "done",
+            Err(
+                RefundError::Invalid(_)
+                | RefundError::Unknown(_)
+                | RefundError::PeriodOver { .. }
+                | RefundError::Repository(RepositoryError::NotFound(_)),
+            ) => "invalid",
+            Err(RefundError::Overloaded | RefundError::Repository(_)) => "failed",
+        };
+        self.refunds.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts reservations that were ended in the background.
+    pub(super) fn expired(&self, reservations: u64) {
+        self.expired.inc_by(reservations);
     }
 
     pub(super) fn committed(&self, increments: usize, took: Duration, confirmed: bool) {

@@ -1,14 +1,18 @@
-//! Reconciles the counters with the ledger.
+//! Reconciles the counters with the ledger, and ends expired reservations.
 
 use std::time::Duration;
 
 use headgate_config::LiveDuration;
-use headgate_quota::usecase::Housekeeping;
+use headgate_quota::{
+    RepositoryError,
+    usecase::{Drift, Housekeeping},
+};
 use tracing::{info, warn};
 
 use super::QuotaMetrics;
 
-/// Periodically compares the counters with the ledger, and corrects them.
+/// Periodically ends expired reservations, compares the counters with the ledger, and corrects
+/// them.
 pub struct Reconciler {
     house: Housekeeping,
     metrics: QuotaMetrics,
@@ -34,8 +38,14 @@ impl Reconciler {
         }
     }
 
+    async fn round(&self) -> Result<Drift, RepositoryError> {
+        let expired = self.house.release_expired().await?;
+        self.metrics.expired(expired);
+        self.house.reconcile(self.every.get() * ROUNDS).await
+    }
+
     async fn reconcile(&mut self) {
-        match self.house.reconcile(self.every.get() * ROUNDS).await {
+        match self.round().await {
             Ok(drift) => {
                 self.metrics.drifted(drift);
                 let (missing, behind, ahead) = (drift.missing, drift.behind, drift.ahead);

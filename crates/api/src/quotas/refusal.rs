@@ -1,8 +1,8 @@
 //! Errors of quotas, the same for every surface.
 
 use headgate_quota::{
-    FieldError, QuotaUsage, RepositoryError,
-    usecase::{IncrementError, ManageError, ReadError, ResetError},
+    FieldError, QuotaUsage, RepositoryError, Reservation, ReservationStatus,
+    usecase::{IncrementError, ManageError, ReadError, RefundError, ReservationError, ResetError},
 };
 use thiserror::Error;
 
@@ -24,8 +24,33 @@ pub enum QuotaRefusal {
     /// An idempotency key was used with another amount.
     #[error("request_id {0} was used with another amount in this period")]
     RequestIdReused(String),
+    /// An idempotency key's increment was refunded.
+    #[error("request_id {0} was refunded in this period: send a new one")]
+    RequestRefunded(String),
+    /// Nothing was charged under an idempotency key.
+    #[error("nothing was charged under request_id {0}")]
+    NoCharge(String),
+    /// An increment cannot be refunded any more.
+    #[error(
+        "request_id {request_id} was charged in {period_name}, which is over: nothing was refunded"
+    )]
+    PeriodOver {
+        /// The idempotency key.
+        request_id: String,
+        /// Name of the period.
+        period_name: String,
+    },
+    /// No reservation of this policy has this id.
+    #[error("quota reservation not found: {0}")]
+    NoReservation(String),
+    /// The TTL of a reservation is over.
+    #[error("quota reservation {0} has expired and holds nothing any more: reserve again")]
+    ReservationExpired(String),
+    /// A reservation was settled or cancelled before.
+    #[error("{0}")]
+    ReservationEnded(String),
     /// The quota does not cover the amount.
-    #[error("quota exceeded for {}: {}/{} ({})", .0.subject.id, .0.used, .0.limit, .0.period)]
+    #[error("quota exceeded for {}: {}/{} ({})", .0.subject.id, .0.used + .0.reserved, .0.limit, .0.period)]
     Exceeded(Box<QuotaUsage>),
     /// The queue of increments is full.
     #[error("too many increments are waiting: nothing was used, try again")]
@@ -65,6 +90,12 @@ impl QuotaRefusal {
             Self::Exists(_) => "SYS_QUOTA_ALREADY_EXISTS",
             Self::Changed(_) => "SYS_QUOTA_CONFLICT",
             Self::RequestIdReused(_) => "SYS_QUOTA_REQUEST_ID_CONFLICT",
+            Self::RequestRefunded(_) => "SYS_QUOTA_REQUEST_REFUNDED",
+            Self::NoCharge(_) => "SYS_QUOTA_REQUEST_NOT_FOUND",
+            Self::PeriodOver { .. } => "SYS_QUOTA_PERIOD_CLOSED",
+            Self::NoReservation(_) => "SYS_QUOTA_RESERVATION_NOT_FOUND",
+            Self::ReservationExpired(_) => "SYS_QUOTA_RESERVATION_EXPIRED",
+            Self::ReservationEnded(_) => "SYS_QUOTA_RESERVATION_CONFLICT",
             Self::Exceeded(_) => "SYS_QUOTA_EXCEEDED",
             Self::Overloaded => "SYS_QUOTA_OVERLOADED",
             Self::ClockSkew(_) => "SYS_QUOTA_CLOCK_SKEW",
@@ -135,8 +166,55 @@ impl From<IncrementError> for QuotaRefusal {
         match error {
             IncrementError::Invalid(errors) => Self::Invalid(errors),
             IncrementError::Conflict(id) => Self::RequestIdReused(id),
+            IncrementError::Refunded(id) => Self::RequestRefunded(id),
             IncrementError::Overloaded => Self::Overloaded,
             IncrementError::Repository(error) => error.into(),
         }
+    }
+}
+
+impl From<RefundError> for QuotaRefusal {
+    fn from(error: RefundError) -> Self {
+        match error {
+            RefundError::Invalid(errors) => Self::Invalid(errors),
+            RefundError::Unknown(id) => Self::NoCharge(id),
+            RefundError::PeriodOver { request_id, period_name } => {
+                Self::PeriodOver { request_id, period_name }
+            }
+            RefundError::Overloaded => Self::Overloaded,
+            RefundError::Repository(error) => error.into(),
+        }
+    }
+}
+
+impl From<ReservationError> for QuotaRefusal {
+    fn from(error: ReservationError) -> Self {
+        match error {
+            ReservationError::Invalid(errors) => Self::Invalid(errors),
+            ReservationError::Denied(usage) => Self::Exceeded(usage),
+            ReservationError::Conflict(id) => Self::RequestIdReused(id),
+            ReservationError::Unknown(id) => Self::NoReservation(id),
+            ReservationError::Expired(reservation) => {
+                Self::ReservationExpired(reservation.id.to_string())
+            }
+            ReservationError::Ended(reservation) => Self::ReservationEnded(ended(&reservation)),
+            ReservationError::Overloaded => Self::Overloaded,
+            ReservationError::Repository(error) => error.into(),
+        }
+    }
+}
+
+/// Describes how a reservation has ended.
+fn ended(reservation: &Reservation) -> String {
+    let Reservation { id, status, settled_for, .. } = reservation;
+    match (status, settled_for) {
+        (ReservationStatus::Settled, Some(first)) => {
+            let how = if first.overdraft { "with" } else { "without" };
+            let amount = first.amount;
+            format!(
+                "quota reservation {id} was settled for {amount} {how} overdraft: nothing was changed"
+            )
+        }
+        _ => format!("quota reservation {id} was {status}: nothing was changed"),
     }
 }

@@ -52,6 +52,12 @@ impl CheckMetrics {
         self.duration.observe(took.as_secs_f64());
     }
 
+    /// Counts a check that no rule limits.
+    pub(super) fn unlimited(&self, took: Duration) {
+        self.allowed.inc();
+        self.duration.observe(took.as_secs_f64());
+    }
+
     fn degraded(&self, degraded: Degraded) {
         let known = Source::ALL.into_iter().zip(&self.degraded);
         for (_, counters) in known.filter(|(source, _)| *source == degraded.source) {

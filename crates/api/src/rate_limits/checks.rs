@@ -1,5 +1,7 @@
 //! Checks by rules.
 
+mod attributes;
+
 use std::sync::Arc;
 
 use headgate::Clock;

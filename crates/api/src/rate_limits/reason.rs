@@ -13,6 +13,10 @@ pub enum Reason<'a> {
     None,
     /// Denied: the limit of this subject is exceeded.
     Exceeded(Scope, &'a str),
+    /// Denied: the limit of this rule is exceeded.
+    RuleExceeded(&'a str),
+    /// Admitted: no rule matches.
+    Unlimited,
     /// Admitted by the failure policy.
     FailOpen,
     /// Denied by the failure policy.
@@ -35,18 +39,34 @@ impl<'a> Reason<'a> {
             (_, false) => Self::Exceeded(scope, subject),
         }
     }
+
+    /// The text, in parts.
+    #[inline]
+    pub const fn parts(self) -> [&'a str; 4] {
+        match self {
+            Self::None => [""; 4],
+            Self::Exceeded(scope, subject) => {
+                ["rate limit exceeded for ", scope.name(), ":", subject]
+            }
+            Self::RuleExceeded(name) => ["rate limit exceeded by rule ", name, "", ""],
+            Self::Unlimited => ["no rule matches", "", "", ""],
+            Self::FailOpen => ["redis unavailable, fail-open", "", "", ""],
+            Self::FailClosed => ["redis unavailable, fail-closed", "", "", ""],
+        }
+    }
+
+    /// The reason of a `decision` by the rule of this name.
+    pub const fn of_rule(decision: &Decision, name: &'a str) -> Self {
+        match Self::of(decision, Scope::Attributes, name) {
+            Self::Exceeded(..) => Self::RuleExceeded(name),
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => Ok(()),
-            Self::Exceeded(scope, subject) => {
-                write!(f, "rate limit exceeded for {scope}:{subject}")
-            }
-            Self::FailOpen => f.write_str("redis unavailable, fail-open"),
-            Self::FailClosed => f.write_str("redis unavailable, fail-closed"),
-        }
+        self.parts().into_iter().try_for_each(|part| f.write_str(part))
     }
 }
 

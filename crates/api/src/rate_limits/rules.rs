@@ -35,18 +35,11 @@ impl RuleAdmin {
         catalog: Arc<Catalog>,
         rules: ManageRules,
         usage: GetUsage,
+        explain: Explain,
         reset: ResetLimit,
         audit: Arc<dyn AuditLog>,
     ) -> Self {
-        Self {
-            explain: Explain::new(Arc::clone(&catalog), usage.clone()),
-            catalog,
-            rules,
-            usage,
-            audit,
-            long_lists: Semaphore::new(1),
-            reset,
-        }
+        Self { catalog, rules, usage, explain, audit, long_lists: Semaphore::new(1), reset }
     }
 
     /// Restores the whole limit of a subject.

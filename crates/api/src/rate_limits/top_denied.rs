@@ -114,6 +114,14 @@ impl<'a> Limited<'a> {
         Self { scope: scope.name(), identifier, by: By::Rule(rule) }
     }
 
+    pub const fn by_attributes(
+        scope: &'static str,
+        subject: &'a str,
+        rule: &'a Arc<CompiledRule>,
+    ) -> Self {
+        Self { scope, identifier: subject, by: By::Rule(rule) }
+    }
+
     pub const fn by_key(key: &'a str, algorithm: KeyedAlgorithm) -> Self {
         Self { scope: "key", identifier: key, by: By::Algorithm(algorithm) }
     }

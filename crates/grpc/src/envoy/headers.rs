@@ -14,13 +14,20 @@ pub(super) fn response_headers(
     match configured {
         ResponseHeaders::None => Vec::new(),
         ResponseHeaders::RetryAfter => retry_after(verdict).collect(),
-        ResponseHeaders::All => retry_after(verdict).chain(tightest(verdict)).collect(),
+        ResponseHeaders::All => {
+            retry_after(verdict).chain(tightest(verdict)).chain(leased(verdict)).collect()
+        }
         ResponseHeaders::DraftVersion03 => draft_version_03(verdict),
     }
 }
 
 fn retry_after(verdict: &EnvoyVerdict) -> impl Iterator<Item = HeaderValue> {
     verdict.retry_after_secs().map(|seconds| header("retry-after", seconds.to_string())).into_iter()
+}
+
+/// Says that a limit was decided without asking the store.
+fn leased(verdict: &EnvoyVerdict) -> Option<HeaderValue> {
+    verdict.is_leased().then(|| header("x-ratelimit-leased", "true".to_owned()))
 }
 
 /// The limit with the least left.

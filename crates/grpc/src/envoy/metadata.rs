@@ -12,7 +12,7 @@ use crate::proto::envoy::{
     r#type::v3::RateLimitUnit,
 };
 
-/// Returns the fields that envoyproxy/ratelimit sends, and `denied`.
+/// Returns the fields that envoyproxy/ratelimit sends, `denied` and `leased`.
 pub(super) fn of(request: &RateLimitRequest, verdict: &EnvoyVerdict) -> Struct {
     let descriptors = request.descriptors.iter().map(descriptor).collect();
     let mut fields = vec![("domain", text(&request.domain)), ("descriptors", list(descriptors))];
@@ -26,6 +26,9 @@ pub(super) fn of(request: &RateLimitRequest, verdict: &EnvoyVerdict) -> Struct {
     let denied: Vec<Value> = verdict.statuses.iter().enumerate().filter_map(denial).collect();
     if !denied.is_empty() {
         fields.push(("denied", list(denied)));
+    }
+    if verdict.is_leased() {
+        fields.push(("leased", of_kind(Kind::BoolValue(true))));
     }
     section(fields)
 }

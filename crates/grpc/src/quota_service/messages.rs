@@ -147,6 +147,7 @@ impl From<&QuotaUsage> for proto::QuotaUsage {
             period_end: Some(time(usage.span.last())),
             reset_at: Some(time(usage.span.end)),
             retrieved_at: Some(time(usage.retrieved_at)),
+            reserved: usage.reserved,
         }
     }
 }
@@ -168,7 +169,7 @@ impl From<&Incremented> for proto::IncrementQuotaUsageResponse {
 
 impl From<&PeriodUsage> for proto::QuotaPeriodUsage {
     fn from(period: &PeriodUsage) -> Self {
-        let PeriodUsage { span, limit, used, closed_at, updated_at } = period;
+        let PeriodUsage { span, limit, used, closed_at, updated_at, .. } = period;
         Self {
             period_name: span.name.clone(),
             period_start: Some(time(span.start)),
