@@ -19,7 +19,7 @@ use headgate_envoy::Configurator;
 use headgate_events::{EventSupervisor, Events};
 use headgate_grpc::Grpc;
 use headgate_serve::{Connections, Timeouts, UnixSocket};
-use headgate_stores::OpenError;
+use headgate_stores::{Leases, OpenError};
 use headgate_telemetry::{
     metrics::ExportError,
     trace::{Tracer, TracerError},
@@ -50,6 +50,7 @@ pub struct App {
     shutdown_delay: LiveDuration,
     tracer: Option<Tracer>,
     metrics_export: Option<Arc<MetricsExport>>,
+    leases: Leases,
 }
 
 /// Tasks in the background.
@@ -59,6 +60,7 @@ struct Tasks {
     events: EventSupervisor,
     quotas: QuotaTasks,
     envoy: Option<Configurator>,
+    leases: Leases,
 }
 
 /// The listeners of a server.

@@ -131,6 +131,18 @@ impl Config {
         SCHEMA.load(file, environment, |config: &Self| config.contradictions().collect())
     }
 
+    /// Loads the configuration again for a running server. An empty file is refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), and for an empty file.
+    pub fn load_again(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        SCHEMA.load_again(file, environment, |config: &Self| config.contradictions().collect())
+    }
+
     /// Reports what each section accepts by itself but the whole does not.
     ///
     /// # Errors
@@ -169,16 +181,18 @@ impl Config {
             self.server.exposed_without(&self.auth),
             self.database.target(&self.server.data_dir).err(),
             self.redis.target().err(),
-            self.rate_limiter.limits().err(),
+            self.rate_limiter.limits(self.ratelimit.lease()).err(),
             self.console.contradictions(&self.auth, self.server.address().ip().is_loopback()),
         ]
         .into_iter()
         .flatten()
         .chain(self.auth.contradictions())
+        .chain(self.server.empty_paths())
         .chain(self.server.tls_problems(&self.auth))
         .chain(self.envoy.validate(!self.server.grpc_address().ip().is_loopback()))
         .chain(self.kafka.contradictions())
         .chain(self.observability.trace.contradictions())
+        .chain(self.observability.metrics.otlp.contradictions())
         .chain(webhook_contradictions(&self.webhooks))
     }
 }

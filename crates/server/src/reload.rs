@@ -5,10 +5,11 @@
 //! succeeded, the parts are committed, which cannot fail. [`config::effect`](crate::config) says
 //! which keys are live; the others wait for a restart.
 
+mod files;
 mod metrics;
 mod watch;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -22,6 +23,7 @@ use tracing::{info, warn};
 
 use crate::config::{Config, Effect};
 
+use self::files::Contents;
 pub(crate) use self::metrics::ReloadMetrics;
 
 /// An owner of state that follows the configuration.
@@ -33,6 +35,12 @@ pub(crate) trait Live: Send + Sync {
     /// Returns true if files that the configuration names are read again with every reload.
     fn reads_files(&self) -> bool {
         false
+    }
+
+    /// Returns the files that this state was read from: it is prepared again if one of them has
+    /// changed, even if no key has.
+    fn files(&self, _config: &Config) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// Prepares what `new` says. Nothing changes until the commit; dropping it changes nothing.
@@ -60,6 +68,8 @@ pub struct Reloader {
 /// The configuration in force, and what was last read.
 struct Running {
     config: Config,
+    /// Contents of the files of each part.
+    files: Vec<Contents>,
     last_read: Found,
 }
 
@@ -157,7 +167,8 @@ impl Reloader {
         metrics.started(&version, clock.now());
         let status = ArcSwap::from_pointee(Status { version, ..Status::default() });
         let last_read = Found::Valid(config.printed());
-        let running = Mutex::new(Running { config, last_read });
+        let files = parts.iter().map(|part| Contents::of(&part.files(&config))).collect();
+        let running = Mutex::new(Running { config, files, last_read });
         Self { load, parts, audit, clock, metrics, running, status }
     }
 
@@ -196,7 +207,7 @@ impl Reloader {
         let running = self.running.lock().await;
         let new = self.read().await?;
         let (reloaded, mixed) = plan(&running.config, &new)?;
-        self.prepare(&mixed, &reloaded.applied).await?;
+        self.prepare(&mixed, &reloaded.applied, &running.files).await?;
         Ok(reloaded)
     }
 
@@ -205,12 +216,13 @@ impl Reloader {
         running.last_read = Found::by(&read);
         let new = read?;
         let (reloaded, mixed) = plan(&running.config, &new)?;
-        let commits = self.prepare(&mixed, &reloaded.applied).await?;
+        let (commits, files) = self.prepare(&mixed, &reloaded.applied, &running.files).await?;
         self.record(&reloaded.applied, by).await?;
         for commit in commits {
             commit();
         }
         running.config = mixed;
+        running.files = files;
         Ok(reloaded)
     }
 
@@ -222,15 +234,25 @@ impl Reloader {
         Ok(loaded.map_err(|_| ReloadError::Stopping)??)
     }
 
-    async fn prepare(&self, new: &Config, changes: &[Change]) -> Result<Vec<Commit>, ReloadError> {
-        let mut commits = Vec::new();
-        for part in &self.parts {
+    /// Prepares the parts that have changed. Returns what applies them, and the contents of the
+    /// files of all parts.
+    async fn prepare(
+        &self,
+        new: &Config,
+        changes: &[Change],
+        files: &[Contents],
+    ) -> Result<(Vec<Commit>, Vec<Contents>), ReloadError> {
+        let (mut commits, mut new_files) = (Vec::new(), Vec::new());
+        for (part, before) in self.parts.iter().zip(files) {
+            // Read before they are used: a later change is found by the next reload.
+            let contents = Contents::of(&part.files(new));
             let is_changed = changes.iter().any(|change| is_owned(part.keys(), &change.key));
-            if is_changed || part.reads_files() {
+            if is_changed || contents != *before || part.reads_files() {
                 commits.push(part.prepare(new).await?);
             }
+            new_files.push(contents);
         }
-        Ok(commits)
+        Ok((commits, new_files))
     }
 
     /// Records the changes before they are made. A signal is not refused without the database: it

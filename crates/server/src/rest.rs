@@ -79,7 +79,10 @@ fn rate_limits() -> Routes {
             get(rules::get).put(rules::update).delete(rules::delete),
         )
         .route("/api/v1/ratelimit/usage", get(usage::usage))
-        .route("/api/v1/ratelimit/explain", get(explain::explain))
+        .route(
+            "/api/v1/ratelimit/explain",
+            get(explain::explain).post(explain::attributes::explain),
+        )
         .route("/api/v1/ratelimit/reset", post(reset::reset))
         .route("/api/v1/ratelimit/audit", get(audit::audit))
 }
@@ -100,6 +103,32 @@ fn quotas() -> Routes {
         .slow_route(
             quotas::increment::PATH,
             post(quotas::increment::increment),
+            quotas::increment::unconfirmed,
+        )
+        .slow_route(
+            quotas::refund::PATH,
+            post(quotas::refund::refund),
+            quotas::increment::unconfirmed,
+        )
+        .slow_route(
+            quotas::reservations::PATH,
+            post(quotas::reservations::reserve),
+            quotas::increment::unconfirmed,
+        )
+        .route(quotas::reservations::ONE, get(quotas::reservations::get))
+        .slow_route(
+            quotas::reservations::changes::USE,
+            post(quotas::reservations::changes::spend),
+            quotas::increment::unconfirmed,
+        )
+        .slow_route(
+            quotas::reservations::changes::SETTLE,
+            post(quotas::reservations::changes::settle),
+            quotas::increment::unconfirmed,
+        )
+        .slow_route(
+            quotas::reservations::changes::CANCEL,
+            post(quotas::reservations::changes::cancel),
             quotas::increment::unconfirmed,
         )
         .route("/api/v1/quotas/{id}/usage/reset", post(quotas::reset::reset))

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use headgate::{Clock, SystemClock};
+use headgate::{Clock, Key, SystemClock};
 use headgate_api::{
     Access, Operations,
     quotas::{QuotaMetrics, QuotaServices, QuotaSettings, QuotaTasks},
@@ -20,7 +20,7 @@ use headgate_persistence::{Database, QuotaDatabase};
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
     Catalog,
-    usecase::{CheckRateLimit, GetUsage, LimitKeys, ManageRules, ResetLimit},
+    usecase::{CheckRateLimit, Explain, GetUsage, LimitKeys, ManageRules, ResetLimit},
 };
 use headgate_serve::Connections;
 use headgate_stores::{StoreSettings, Stores};
@@ -109,7 +109,7 @@ impl App {
         let durations = Durations::new(config, &mut parts);
         let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
         let base = Foundation::open(config, &workers)?;
-        let connections = Connections::new(config.server.bounds());
+        let connections = Connections::new(config.server.bounds().within_open_files());
         let collector = ConnectionsCollector::new(Arc::clone(&connections))?;
         base.metrics.registry().register(Box::new(collector))?;
         base.metrics.watch(vec![
@@ -134,6 +134,7 @@ impl App {
         let grpc =
             grpc_surface((config, &durations), &base, &use_cases, &quotas, envoy.surface.clone())?;
         let (tracer, around) = (base.tracer.clone(), base.around_rest(config, &durations)?);
+        let leases = base.stores.leases.clone();
         parts.extend(use_cases.live(&base));
         parts.extend(base.live());
         parts.extend(envoy.surface.clone().map(|surface| Arc::new(LiveEnvoy(surface)) as _));
@@ -159,7 +160,9 @@ impl App {
                 events: quotas.event_tasks,
                 quotas: quotas.tasks,
                 envoy: envoy.configurator,
+                leases: leases.clone(),
             },
+            leases,
             events: quotas.events,
             workers,
             new_admin_token: admin.filter(AdminToken::created),
@@ -380,10 +383,14 @@ fn keyed(config: &Config, base: &Foundation, console: &Console) -> Result<KeyedA
 
 fn rules(base: &Foundation) -> RuleAdmin {
     let (catalog, limiter) = (&base.catalog, &base.stores.limiter);
+    let usage = GetUsage::new(Arc::clone(catalog), limiter.clone());
+    let leases = base.stores.leases.clone();
+    let held = Arc::new(move |key: Key<'_>| leases.held_of(key));
     RuleAdmin::new(
         Arc::clone(catalog),
         ManageRules::new(Arc::clone(catalog), base.database.clone()),
-        GetUsage::new(Arc::clone(catalog), limiter.clone()),
+        usage.clone(),
+        Explain::new(Arc::clone(catalog), usage, held),
         ResetLimit::new(Arc::clone(catalog), limiter.clone(), base.database.clone()),
         base.database.clone(),
     )

@@ -1,6 +1,6 @@
 //! Parts of the server that follow the configuration: the owner of each live key.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use headgate::{Clock, Replicas};
@@ -31,7 +31,7 @@ pub(super) struct LiveAuth {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// The default rule, and the failure mode of rules that set none.
+/// The default rule, and the failure mode and lease of rules that set none.
 pub(super) struct LiveDefaults(pub(super) Arc<Catalog>);
 
 /// Replicas that share limits while the store is down.
@@ -94,10 +94,11 @@ pub(super) fn admin_token(config: &Config) -> io::Result<Option<AdminToken>> {
 
 /// Returns the settings of the console.
 pub(super) fn console_settings(config: &Config) -> ConsoleSettings<'_> {
+    let is_local = config.server.address().ip().is_loopback();
     ConsoleSettings {
         console: &config.console,
         auth: &config.auth,
-        on_loopback: config.server.address().ip().is_loopback(),
+        local_scheme: is_local.then(|| config.server.tls.scheme()),
         app: config.app.clone(),
     }
 }
@@ -106,7 +107,7 @@ pub(super) fn console_settings(config: &Config) -> ConsoleSettings<'_> {
 pub(super) fn envoy_settings(config: &Config) -> EnvoySettings {
     let envoy = &config.envoy;
     EnvoySettings {
-        limits: envoy.settings(config.ratelimit.fail_mode()),
+        limits: envoy.settings(config.ratelimit.fail_mode(), config.ratelimit.lease()),
         requires_token: envoy.requires_token(),
         headers: envoy.response_headers,
         dynamic_metadata: envoy.dynamic_metadata,
@@ -121,6 +122,10 @@ fn invalid(problem: Problem) -> ConfigError {
 impl Live for LiveAuth {
     fn keys(&self) -> &[&'static str] {
         &["auth"]
+    }
+
+    fn files(&self, config: &Config) -> Vec<PathBuf> {
+        config.auth.ca_file.iter().cloned().collect()
     }
 
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
@@ -142,7 +147,12 @@ impl Live for LiveAuth {
 #[async_trait]
 impl Live for LiveDefaults {
     fn keys(&self) -> &[&'static str] {
-        &["ratelimit.fail_open", "ratelimit.default_limit", "ratelimit.default_window_seconds"]
+        &[
+            "ratelimit.fail_open",
+            "ratelimit.default_limit",
+            "ratelimit.default_window_seconds",
+            "ratelimit.lease",
+        ]
     }
 
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
@@ -174,6 +184,10 @@ impl Live for LiveEvents {
         &["kafka", "webhooks", "quota.reset_schedule", "quota.retention", "audit"]
     }
 
+    fn files(&self, config: &Config) -> Vec<PathBuf> {
+        config.events().files()
+    }
+
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
         let Self { events, metrics, ledger, database, periods, next } = self;
         let tasks = events.tasks(new.events(), metrics, ledger, database.clone(), periods);
@@ -187,6 +201,7 @@ impl Live for LiveKeys {
     fn keys(&self) -> &[&'static str] {
         &[
             "rate_limiter",
+            "ratelimit.lease",
             "server.trusted_proxies",
             "server.forwarded_by",
             "server.ipv6_prefix_length",
@@ -230,7 +245,7 @@ impl Live for LiveTls {
 #[async_trait]
 impl Live for LiveEnvoy {
     fn keys(&self) -> &[&'static str] {
-        &["envoy", "ratelimit.fail_open"]
+        &["envoy", "ratelimit.fail_open", "ratelimit.lease"]
     }
 
     fn reads_files(&self) -> bool {
@@ -263,6 +278,10 @@ impl Live for LiveConsole {
             "auth.issuer",
             "auth.ca_file",
         ]
+    }
+
+    fn files(&self, config: &Config) -> Vec<PathBuf> {
+        config.auth.ca_file.iter().cloned().collect()
     }
 
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {

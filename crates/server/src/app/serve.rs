@@ -2,6 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use headgate_persistence::Database;
 use headgate_serve::{Drain, Listener, Server, Tls, UnixSocket};
 use tokio::{
     sync::watch,
@@ -14,6 +15,9 @@ use super::{App, Listeners, PortTls, Tasks};
 
 /// Timeout of a delivery in flight when the server stops.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
+
+/// Timeout of closing the database.
+const CLOSE_DATABASE: Duration = Duration::from_secs(5);
 
 impl App {
     /// Serves on `listeners` until `shutdown` is ready, then drains: reports that it is not ready,
@@ -67,6 +71,7 @@ impl App {
         };
         let (rest, grpc, sockets, ()) = tokio::join!(rest, grpc, sockets, stopping);
         let drain = rest.and(grpc).and(sockets.0).and(sockets.1);
+        self.leases.give_back_all().await;
         finish(deliveries).await;
         if let Some(tracer) = &self.tracer {
             tracer.finish().await;
@@ -75,6 +80,7 @@ impl App {
             export.finish().await;
         }
         drop(background);
+        close(&self.operations.database).await;
         log(drain);
         drain
     }
@@ -92,6 +98,7 @@ impl Tasks {
         if let Some(configurator) = self.envoy {
             background.spawn(configurator.run());
         }
+        background.spawn(self.leases.give_back_unused());
         deliveries.spawn(self.events.run());
         (background, deliveries)
     }
@@ -113,6 +120,14 @@ async fn closed(mut stopped: watch::Receiver<()>) {
 async fn finish(deliveries: JoinSet<()>) {
     if timeout(LAST_DELIVERY, deliveries.join_all()).await.is_err() {
         warn!("stopped during a delivery; its event may be delivered again");
+    }
+}
+
+/// Closes the connections. The last one of a SQLite file writes its log back, so that the file by
+/// itself is complete.
+async fn close(database: &Database) {
+    if timeout(CLOSE_DATABASE, database.close()).await.is_err() {
+        warn!("stopped before all connections to the database were closed");
     }
 }
 

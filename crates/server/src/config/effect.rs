@@ -77,7 +77,8 @@ effects! {
     }
     RateLimitConfig {
         live: [
-            fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds,
+            fail_open, default_limit, default_window_seconds, lease, replicas,
+            refresh_interval_seconds,
         ],
         restart: [max_rules],
         mixed: [],

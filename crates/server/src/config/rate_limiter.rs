@@ -1,9 +1,10 @@
 mod overrides;
 mod sizes;
 
+use headgate::LeasePolicy;
 use headgate_config::{Bounded, Print, Printed, Problem, print_sections, quoted};
-use headgate_ratelimit::{KeyedAlgorithm, KeyedLimits, PerAlgorithm};
-use headgate_resilience::FailModeName;
+use headgate_ratelimit::{KeyedAlgorithm, KeyedLimit, KeyedLimits, PerAlgorithm};
+use headgate_resilience::{FailModeName, LeaseText};
 use serde::Deserialize;
 
 use self::sizes::Sizes;
@@ -24,6 +25,9 @@ pub struct RateLimiterConfig {
     pub algorithm: AlgorithmName,
     /// `rate_limiter.fail_mode`: fail mode while the store is down.
     pub fail_mode: FailModeName,
+    /// `rate_limiter.lease`: part of each limit that a server takes in advance from Redis; default:
+    /// `ratelimit.lease`.
+    pub lease: Option<LeaseText>,
     /// `rate_limiter.token_bucket`: limit of `TOKEN_BUCKET`.
     pub token_bucket: TokenBucketConfig,
     /// `rate_limiter.sliding_window`: limit of `SLIDING_WINDOW`.
@@ -78,17 +82,19 @@ const SECTION: &str = "rate_limiter";
 // === impl RateLimiterConfig ===
 
 impl RateLimiterConfig {
-    /// Compiles the limits and overrides.
-    pub(crate) fn limits(&self) -> Result<KeyedLimits, Problem> {
-        let sizes = self.sizes();
+    /// Compiles the limits and overrides; `lease` is theirs unless they set one.
+    pub(crate) fn limits(&self, lease: LeasePolicy) -> Result<KeyedLimits, Problem> {
+        let (sizes, lease) = (self.sizes(), self.lease.map_or(lease, LeaseText::get));
         let defaults = PerAlgorithm::try_from_fn(|algorithm| sizes.limit(SECTION, algorithm))?;
+        let defaults = defaults.map(|limit| KeyedLimit::new(limit, lease));
         let mut limits = KeyedLimits::new(self.fail_mode.get(), defaults);
         for (place, changed) in self.overrides.iter().enumerate() {
             let section = format!("{SECTION}.overrides[{place}]");
             changed.check(&self.overrides[..place]).map_err(|problem| problem.within(&section))?;
-            let sizes = changed.over(&sizes);
+            let (sizes, lease) =
+                (changed.over(&sizes), changed.lease.map_or(lease, LeaseText::get));
             for algorithm in KeyedAlgorithm::ALL.into_iter().filter(|it| changed.overrides(*it)) {
-                let limit = sizes.limit(&section, algorithm)?;
+                let limit = KeyedLimit::new(sizes.limit(&section, algorithm)?, lease);
                 limits = limits.with_override(algorithm, &changed.prefix, limit);
             }
         }
@@ -149,7 +155,7 @@ impl TryFrom<String> for AlgorithmName {
 
 print_sections! {
     RateLimiterConfig {
-        algorithm, fail_mode, token_bucket, sliding_window, sliding_window_counter, fixed_window,
+        algorithm, fail_mode, lease, token_bucket, sliding_window, sliding_window_counter, fixed_window,
         leaky_bucket, overrides,
     }
     TokenBucketConfig { capacity, refill_rate }

@@ -1,9 +1,10 @@
 use std::{num::NonZeroU32, time::Duration};
 
-use headgate::{FailMode, Limit, LimitError};
+use headgate::{FailMode, LeasePolicy, Limit, LimitError};
 use headgate_config::{Bounded, print_sections};
 use headgate_persistence::DatabaseConfig;
 use headgate_ratelimit::Defaults;
+use headgate_resilience::LeaseText;
 use serde::Deserialize;
 
 const YEAR_SECONDS: u64 = Limit::MAX_WINDOW.as_secs();
@@ -19,6 +20,9 @@ pub struct RateLimitConfig {
     pub default_limit: Bounded<1, { u32::MAX as u64 }>,
     /// `ratelimit.default_window_seconds`: window of the default limit.
     pub default_window_seconds: Bounded<1, YEAR_SECONDS>,
+    /// `ratelimit.lease`: part of a limit that a server takes in advance from Redis, for limits
+    /// that set none.
+    pub lease: Option<LeaseText>,
     /// `ratelimit.replicas`: replicas that share a limit while the store is down.
     pub replicas: Bounded<1, 10_000>,
     /// `ratelimit.refresh_interval_seconds`: interval of polling the database for changed rules.
@@ -35,7 +39,13 @@ impl RateLimitConfig {
             limit: Limit::token_bucket(self.default_limit.get(), window)?,
             window_seconds: self.default_window_seconds.get() as u32,
             fail_mode: self.fail_mode(),
+            lease: self.lease(),
         })
+    }
+
+    /// Returns the lease of limits that set none.
+    pub(crate) fn lease(&self) -> LeasePolicy {
+        self.lease.map_or(LeasePolicy::OFF, LeaseText::get)
     }
 
     /// Returns the fail mode of rules that set none.
@@ -60,6 +70,7 @@ impl Default for RateLimitConfig {
             fail_open: true,
             default_limit: Bounded::of::<100>(),
             default_window_seconds: Bounded::of::<60>(),
+            lease: None,
             replicas: Bounded::of::<1>(),
             refresh_interval_seconds: Bounded::of::<5>(),
             max_rules: Bounded::of::<{ DatabaseConfig::DEFAULT_MAX_RULES }>(),
@@ -71,7 +82,7 @@ impl Default for RateLimitConfig {
 
 print_sections! {
     RateLimitConfig {
-        fail_open, default_limit, default_window_seconds, replicas, refresh_interval_seconds,
-        max_rules,
+        fail_open, default_limit, default_window_seconds, lease, replicas,
+        refresh_interval_seconds, max_rules,
     }
 }

@@ -178,6 +178,19 @@ impl ServerConfig {
         self.tls.authenticates() || self.grpc_tls().authenticates()
     }
 
+    /// Reports empty paths, such as those of variables that a template left empty: an empty
+    /// `data_dir` would be the folder where the server was started.
+    pub(super) fn empty_paths(&self) -> impl Iterator<Item = Problem> {
+        [
+            ("server.data_dir", Some(&self.data_dir)),
+            ("server.unix_socket", self.unix_socket.as_ref()),
+            ("server.grpc_unix_socket", self.grpc_unix_socket.as_ref()),
+        ]
+        .into_iter()
+        .filter(|(_, path)| path.is_some_and(|path| path.as_os_str().is_empty()))
+        .map(|(key, _)| Problem::new(key, "expected a path; leave the key out for its default"))
+    }
+
     /// Reports a server that other machines reach without authentication, unless `auth.mode` is
     /// `off`.
     pub(super) fn exposed_without(&self, auth: &AuthConfig) -> Option<Problem> {

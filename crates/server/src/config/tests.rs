@@ -261,6 +261,14 @@ fn each_problem_names_its_key_and_line() {
             "server.trusted_proxies[0] (config.yaml:2): \"33\" is not a prefix length: write a number from 0 to 32",
         ),
         (
+            "server:\n  data_dir: ''\n",
+            "server.data_dir (config.yaml:2): expected a path; leave the key out for its default",
+        ),
+        (
+            "server:\n  unix_socket: ''\n",
+            "server.unix_socket (config.yaml:2): expected a path; leave the key out for its default",
+        ),
+        (
             "server:\n  forwarded_by: via\n",
             "server.forwarded_by (config.yaml:2): expected first_present or x_forwarded_for or forwarded or x_real_ip, got \"via\"",
         ),

@@ -1,7 +1,9 @@
 //! `POST /api/v1/ratelimit/check` and `/check/batch`: decisions on one or more subjects.
 
 mod answer;
+mod attributes;
 pub(super) mod batch;
+mod detailed;
 mod question;
 
 use std::sync::Arc;
@@ -19,7 +21,9 @@ use super::{
 
 pub(super) use self::{
     answer::WireAnswer,
+    attributes::WireAttributes,
     batch::check_batch,
+    detailed::WireDetailed,
     question::{WireQuestion, scope, subject, text},
 };
 
@@ -35,13 +39,14 @@ pub(super) const PATH: &str = "/api/v1/ratelimit/check";
     responses(
         (
             status = 200,
-            description = "The decision, also if it is a denial",
+            description = "The decision, also if it is a denial. With `attributes` or `limits`: a `DetailedDecision`",
             body = WireAnswer<'_>,
             headers(
                 ("X-RateLimit-Limit" = u64, description = "Maximum number of units at once"),
                 ("X-RateLimit-Remaining" = u64, description = "Remaining units"),
                 ("X-RateLimit-Reset" = u64, description = "Unix time in seconds at which the whole limit is available again"),
                 ("Retry-After" = u64, description = "Seconds to wait before a retry; only on a denial"),
+                ("X-RateLimit-Leased" = bool, description = "`true` if Redis was not asked; otherwise left out"),
                 ("RateLimit-Policy" = String, description = "Every rule that applied: its name, quota and window"),
                 ("RateLimit" = String, description = "Remaining units under each rule, and seconds until more are available"),
             ),
@@ -55,10 +60,30 @@ pub(super) async fn check(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let wire: WireQuestion<'_> = body.parse()?;
+    if wire.is_detailed() {
+        // On the heap, so that other checks do not carry its state.
+        return Box::pin(check_detailed(&checks, &wire)).await;
+    }
     let (question, dry_run) = wire.validate()?;
 
     let verdict = checks.decide(&question, dry_run).await?;
     Ok(Answer::new(&question, &verdict).into())
+}
+
+/// Answers a check with attributes, or one that asks for the limits that applied.
+async fn check_detailed(
+    checks: &MeteredChecks,
+    wire: &WireQuestion<'_>,
+) -> Result<Response, ApiError> {
+    let limits = wire.limits().map_err(|detail| ApiError::Invalid(vec![detail]))?;
+    if !wire.has_attributes() {
+        let (question, dry_run) = wire.validate()?;
+        let verdict = checks.decide(&question, dry_run).await?;
+        return Ok(detailed::respond(Some(&verdict), limits));
+    }
+    let (question, dry_run) = wire.read_attributes().map_err(ApiError::Invalid)?;
+    let verdict = checks.decide_attributes(&question, dry_run).await?;
+    Ok(detailed::respond(verdict.as_ref(), limits))
 }
 
 impl From<CheckError> for ApiError {
@@ -69,6 +94,10 @@ impl From<CheckError> for ApiError {
             CheckError::Batch(_) => "checks",
             CheckError::NoSuchRule(id) => return Self::NoSuchRule(id.to_string()),
             CheckError::OtherSubject { .. } => "identifier",
+            CheckError::OverAttributes(_)
+            | CheckError::Identifier { .. }
+            | CheckError::Subject(_)
+            | CheckError::TooManyRules => "attributes",
             CheckError::Store(cause) => return Self::store(cause),
         };
         Self::Invalid(vec![Detail::new(field, "invalid", error.to_string())])

@@ -1,8 +1,11 @@
-//! `GET /api/v1/ratelimit/explain`: the rules that match a subject.
+//! `/api/v1/ratelimit/explain`: the rules that match a subject, or a check with attributes.
+
+pub(super) mod attributes;
 
 use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
+use headgate::{Grant, Timestamp};
 use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
 use headgate_ratelimit::{RateLimitRule, usecase::explain::ExplainedRule};
@@ -15,7 +18,9 @@ use super::{
     error::ApiError,
     json,
     query::Query,
+    rules::WireLease,
     schemas::{self, Failing, Invalid, Protected},
+    time,
     usage::WireSubjectUsage,
 };
 
@@ -58,6 +63,25 @@ pub(super) struct WireExplained {
     why: &'static str,
     #[serde(flatten)]
     standing: WireSubjectUsage,
+    /// Lease of the rule; left out if nothing is leased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = schemas::Lease, required = false)]
+    lease: Option<WireLease>,
+    /// Units that this server took in advance; left out if it holds none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    held: Option<WireHeld>,
+}
+
+/// Units that a server took in advance and may hand out without asking Redis.
+#[derive(Serialize, ToSchema)]
+#[schema(as = HeldUnits)]
+pub(super) struct WireHeld {
+    units: u64,
+    /// Time from which it may not.
+    #[serde(serialize_with = "time::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    until: Timestamp,
 }
 
 /// Shows the rules that match a subject, and the reason for each.
@@ -117,6 +141,8 @@ impl From<&ExplainedRule> for WireExplained {
             applies: explained.applies,
             why: explained.why,
             standing: explained.usage.into(),
+            lease: Some(compiled.lease()).filter(|lease| !lease.is_off()).map(WireLease::from),
+            held: explained.held.map(|Grant { units, until }| WireHeld { units, until }),
         }
     }
 }

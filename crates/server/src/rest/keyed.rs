@@ -61,7 +61,7 @@ impl KeyedSettings {
     pub(crate) fn new(config: &Config) -> Result<Self, Problem> {
         let server = &config.server;
         Ok(Self {
-            limits: Arc::new(config.rate_limiter.limits()?),
+            limits: Arc::new(config.rate_limiter.limits(config.ratelimit.lease())?),
             default_algorithm: config.rate_limiter.algorithm.get(),
             clients: Clients { proxies: server.proxies(), ipv6: server.ipv6_prefix() },
         })

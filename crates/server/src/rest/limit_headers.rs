@@ -18,6 +18,7 @@ use super::text_buffer::{Push, TextBuffer};
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const LEASED: HeaderName = HeaderName::from_static("x-ratelimit-leased");
 const IETF: HeaderName = HeaderName::from_static("ratelimit");
 const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
@@ -88,6 +89,9 @@ fn write_numbers(headers: &mut HeaderMap, decision: &Decision) {
     put(headers, LIMIT, digits.format(decision.limit).as_bytes());
     put(headers, REMAINING, digits.format(decision.remaining).as_bytes());
     put(headers, RESET, digits.format(decision.reset_at_secs()).as_bytes());
+    if decision.leased {
+        headers.insert(LEASED, HeaderValue::from_static("true"));
+    }
 }
 
 fn write_one(headers: &mut HeaderMap, policy: &Policy<'_>, decision: &Decision) {

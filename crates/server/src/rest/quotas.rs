@@ -3,6 +3,8 @@
 pub(super) mod check;
 pub(super) mod history;
 pub(super) mod increment;
+pub(super) mod refund;
+pub(super) mod reservations;
 pub(super) mod reset;
 pub(super) mod usage;
 mod wire;
@@ -16,7 +18,7 @@ use axum::{
 };
 use headgate_api::quotas::{QuotaRefusal, QuotaServices};
 use headgate_auth::Action;
-use headgate_quota::{PolicyFilter, QuotaId, UnknownSubjectType};
+use headgate_quota::{PolicyFilter, QuotaId, ReservationId, UnknownSubjectType};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -174,4 +176,10 @@ pub(super) async fn delete(
 fn quota_id(text: &str) -> Result<QuotaId, ApiError> {
     let unknown = |_| QuotaRefusal::NotFound(text.chars().take(QuotaId::MAX_BYTES).collect());
     Ok(text.parse().map_err(unknown)?)
+}
+
+/// Parses the id of a reservation in a path; an invalid id is an unknown reservation.
+fn reservation_id(text: &str) -> Result<ReservationId, ApiError> {
+    let shown = || text.chars().take(ReservationId::MAX_BYTES).collect();
+    Ok(text.parse().map_err(|_| QuotaRefusal::NoReservation(shown()))?)
 }

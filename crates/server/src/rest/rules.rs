@@ -1,7 +1,9 @@
 //! `/api/v1/ratelimit/rules`: reading and writing rules.
 
 pub(super) mod apply;
+mod lease;
 mod seen;
+mod selector;
 mod wire;
 
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use axum::{
 };
 use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
-use headgate_ratelimit::{RuleFilter, RuleId, UnknownScope};
+use headgate_ratelimit::{RuleFilter, RuleId, RuleScope, UnknownRuleScope};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -30,7 +32,7 @@ use super::{
 
 pub(super) use self::{
     apply::apply,
-    wire::{WireDraft, WireRule},
+    wire::{WireDraft, WireLease, WireRule},
 };
 
 /// One page of rules.
@@ -52,7 +54,7 @@ const MAX_SEARCH_CHARS: usize = 255;
     tag = "rules",
     operation_id = "list_rules",
     params(
-        ("scope" = Option<schemas::Scope>, Query, description = "Only rules of this scope"),
+        ("scope" = Option<schemas::RuleScope>, Query, description = "Only rules of this scope"),
         ("enabled_only" = Option<bool>, Query, description = "Only enabled rules"),
         ("search" = Option<String>, Query, max_length = 255, description = "Only rules whose name or pattern contains this text; case-insensitive"),
         ("page" = Option<u32>, Query, minimum = 1, description = "Page number; default 1"),
@@ -69,7 +71,9 @@ pub(super) async fn list(
     caller.may(Action::ReadRules).await?;
     let mut reader = query.reader(&[&["scope", "enabled_only", "search"], &PAGE]);
     let filter = RuleFilter {
-        scope: reader.parsed("scope", || UnknownScope.to_string()),
+        scope: reader
+            .parsed("scope", || UnknownRuleScope.to_string())
+            .map(|RuleScope(scope)| scope),
         enabled_only: reader
             .parsed("enabled_only", || "enabled_only must be true or false".to_owned())
             .unwrap_or(false),
@@ -105,7 +109,8 @@ pub(super) async fn create(
     let author = caller.may(Action::WriteRules).await?;
     let draft: WireDraft<'_> = body.parse()?;
     let rule = admin.rules.create(draft.into(), &author).await?;
-    let mut response = json::respond(&WireRule::from(&rule));
+    let warnings = admin.rules.warnings(&rule);
+    let mut response = json::respond(&WireRule::from(&rule).with_warnings(warnings));
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -127,7 +132,7 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadRules).await?;
     let rule = admin.rules.get(rule_id(&id)?).await?;
-    Ok(seen::tagged(&rule))
+    Ok(seen::tagged(&rule, Vec::new()))
 }
 
 /// Updates a rule.
@@ -158,7 +163,8 @@ pub(super) async fn update(
         None => admin.rules.update(id, draft.into(), &author).await?,
         Some(seen) => admin.rules.update_if_unchanged(id, draft.into(), seen, &author).await?,
     };
-    Ok(seen::tagged(&rule))
+    let warnings = admin.rules.warnings(&rule);
+    Ok(seen::tagged(&rule, warnings))
 }
 
 /// Deletes a rule.

@@ -5,12 +5,12 @@ mod errors;
 
 pub(super) use self::{
     enums::{
-        Algorithm, AuditAction, Condition, Degraded, FailMode, Match, Period, Scope, SubjectType,
-        Window,
+        Algorithm, AuditAction, Condition, Degraded, FailMode, Lease, Match, Period, RuleScope,
+        Scope, SubjectType, Window,
     },
     errors::{
         Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late,
-        ListConflict, NoSuchQuota, NoSuchRule, NoSuchService, Protected, QuotaExists,
-        RequestIdReused, Undecided, Unloadable, WithBody,
+        ListConflict, NoRefund, NoSuchQuota, NoSuchReservation, NoSuchRule, NoSuchService,
+        Protected, QuotaExists, RequestIdReused, ReservationEnded, Undecided, Unloadable, WithBody,
     },
 };

@@ -9,11 +9,11 @@ mod harness;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, fs, path::Path, time::Duration};
 
 use futures_util::future::join_all;
 use harness::Server;
-use headgate_testkit::{Kafka, Postgres, require};
+use headgate_testkit::{CertificateAuthority, Kafka, Postgres, require};
 use rdkafka::{
     ClientConfig, Message, Offset, TopicPartitionList,
     consumer::{Consumer, StreamConsumer},
@@ -156,6 +156,60 @@ async fn events_during_a_kafka_outage_are_published_afterwards() {
     for server in &servers {
         metric(server, "headgate_events_undelivered", |count| count < 0.5).await;
     }
+}
+
+/// Replaces the configuration file and reloads; returns the applied keys.
+async fn reload(server: &Server, file: &Path, yaml: &str) -> Vec<String> {
+    fs::write(file, yaml).unwrap();
+    let reply = server.admin("POST", "/api/v1/config/reload", "").await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let applied = reply.json()["applied"].as_array().unwrap().clone();
+    applied.iter().map(|change| change["key"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn brokers_topics_and_certificates_are_live() {
+    let (kafka, postgres) =
+        (require!(Kafka::builder().client_certificates().start()), require!(Postgres::shared()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headgate.yaml");
+    let database = format!("database: {{url: '{}'}}\n", postgres.url());
+    fs::write(&file, &database).unwrap();
+    let server = Server::start_with_file(&file, &[]).await;
+    exhausted(&server, "before").await;
+
+    let plain = |topic: &str| {
+        format!("{database}kafka: {{brokers: ['{}'], topic_threshold: {topic}}}\n", kafka.brokers())
+    };
+    assert_eq!(reload(&server, &file, &plain(THRESHOLD)).await, ["kafka.brokers"]);
+    assert_eq!(read(&kafka.brokers(), 2).await.len(), 2, "events before it are published, too");
+
+    assert_eq!(reload(&server, &file, &plain(EXCEEDED)).await, ["kafka.topic_threshold"]);
+    exhausted(&server, "after").await;
+    let messages = read(&kafka.brokers(), 4).await;
+    let of_threshold = messages.iter().filter(|message| message.topic == THRESHOLD).count();
+    assert_eq!((messages.len(), of_threshold), (4, 1));
+
+    // A client certificate that the broker does not know, and then one that it does, in the same
+    // files.
+    let secure = kafka.secure();
+    let stranger = CertificateAuthority::new("other").issue(&["client.test"]);
+    let (cert, key) = stranger.write(folder.path(), "client");
+    let yaml = format!(
+        "{database}kafka: {{brokers: ['{}'], security_protocol: SSL, ca_file: {}, cert_file: {}, \
+         key_file: {}, send_timeout_seconds: 2}}\n",
+        secure.ssl,
+        secure.ca_file.display(),
+        cert.display(),
+        key.display()
+    );
+    reload(&server, &file, &yaml).await;
+    exhausted(&server, "refused").await;
+    metric(&server, "headgate_events_undelivered", |count| count > 1.5).await;
+    fs::copy(&secure.client.0, &cert).unwrap();
+    fs::copy(&secure.client.1, &key).unwrap();
+    assert_eq!(reload(&server, &file, &yaml).await, [""; 0]);
+    assert_eq!(read(&kafka.brokers(), 6).await.len(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@
 mod api;
 mod browser;
 mod relay;
-mod session;
+pub(crate) mod session;
 
 use hyper::Request;
 

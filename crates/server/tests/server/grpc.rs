@@ -1,5 +1,6 @@
 //! `k1s0.system.ratelimit.v1`, health and reflection, as gRPC clients see them.
 
+mod attributes;
 mod auth;
 mod check;
 pub(crate) mod client;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod attributes;
 mod audit;
 mod auth;
 mod backend;
@@ -22,6 +23,7 @@ mod harness;
 mod health;
 mod keyed;
 mod kong;
+mod leases;
 mod load;
 mod many_rules;
 mod module_graph;

@@ -9,6 +9,7 @@ mod grpc;
 mod numbers;
 mod outage;
 mod policy;
+mod reservations;
 mod roles;
 
 use serde_json::{Value, json};

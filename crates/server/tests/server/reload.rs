@@ -1,5 +1,9 @@
 //! `POST /api/v1/config/reload`: receivers of events, Envoy's settings, and refusals.
 
+mod envoy;
+mod schedule;
+mod sign_in;
+
 use std::{fs, slice};
 
 use headgate_testkit::{Postgres, require};
@@ -32,9 +36,19 @@ impl Reloadable {
         Self { server: Server::start_with_file(&file, &[]).await, folder }
     }
 
-    async fn try_reload(&self, yaml: &str) -> Reply {
+    fn write(&self, yaml: &str) {
         fs::write(self.folder.path().join("headgate.yaml"), yaml).unwrap();
+    }
+
+    async fn try_reload(&self, yaml: &str) -> Reply {
+        self.write(yaml);
         self.server.admin("POST", RELOAD, "").await
+    }
+
+    /// Replaces the file and reloads with this token.
+    async fn reload_with(&self, token: &str, yaml: &str) -> Reply {
+        self.write(yaml);
+        self.server.with_token(Some(token), "POST", RELOAD, "").await
     }
 
     /// Replaces the file and reloads; returns the changed keys that are in force.

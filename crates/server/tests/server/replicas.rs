@@ -19,7 +19,7 @@ fn rule(pattern: &str, limit: i64) -> Value {
 }
 
 /// Polls until the condition holds; returns the time it took.
-async fn until(patience: Duration, fits: impl AsyncFn() -> bool) -> Duration {
+pub(crate) async fn until(patience: Duration, fits: impl AsyncFn() -> bool) -> Duration {
     let began = Instant::now();
     let waiting = async {
         while !fits().await {

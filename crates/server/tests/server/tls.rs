@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -12,7 +12,7 @@ use std::{
 };
 
 use headgate_server::Config;
-use headgate_testkit::{CertificateAuthority, find_program, require};
+use headgate_testkit::{CertificateAuthority, find_grpcurl, find_program, require};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
@@ -35,6 +35,8 @@ use crate::harness::{RULES, Server};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
+const SERVICE: &str = "k1s0.system.ratelimit.v1.RateLimitService";
+
 const GATEWAY: &str = "spiffe://cluster.local/ns/prod/sa/gateway";
 
 /// A server with certificates of its own authority.
@@ -47,6 +49,11 @@ struct Setup {
 impl Setup {
     /// Starts with optional client certificates, and these keys.
     async fn start(keys: &[(&str, &str)]) -> Self {
+        Self::start_with(None, keys).await
+    }
+
+    /// The same, with a configuration file.
+    async fn start_with(file: Option<&Path>, keys: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ca = CertificateAuthority::new("test");
         ca.issue(&["127.0.0.1", "localhost"]).write(folder.path(), "tls");
@@ -60,7 +67,11 @@ impl Setup {
             ("server.tls.client_ca_file", &ca_file),
             ("server.tls.client_certificates", "optional"),
         ];
-        let server = Server::start(&[&tls, keys].concat()).await;
+        let keys = [&tls, keys].concat();
+        let server = match file {
+            None => Server::start(&keys).await,
+            Some(file) => Server::start_with_file(file, &keys).await,
+        };
         Self { folder, ca, server }
     }
 
@@ -191,14 +202,40 @@ async fn a_certificate_is_an_actor_with_a_role() {
 }
 
 #[tokio::test]
+async fn roles_of_certificates_are_live() {
+    require!(find_program("curl"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("headgate.yaml");
+    let write = |name: &str| {
+        let tokens = "[{name: root, role: sys_admin, token: 0123456789abcdef}]";
+        let names = format!("[{{name: '{name}', role: sys_auditor}}]");
+        let yaml = format!("auth: {{tokens: {tokens}, client_certificates: {names}}}\n");
+        fs::write(&file, yaml).unwrap();
+    };
+    write("other.example");
+    let setup = Setup::start_with(Some(&file), &[]).await;
+    let rules = setup.url(RULES);
+    assert!(setup.curl_as(GATEWAY, &[&rules]).await.starts_with("HTTP/2 401"));
+    let reload = async || {
+        let bearer = ["-X", "POST", "-H", "authorization: Bearer 0123456789abcdef"];
+        let url = setup.url("/api/v1/config/reload");
+        let (_, answer) = setup.curl(&[&bearer[..], &[&url]].concat()).await;
+        assert!(answer.contains("auth.client_certificates"), "{answer}");
+    };
+    write(GATEWAY);
+    reload().await;
+    assert!(setup.curl_as(GATEWAY, &[&rules]).await.starts_with("HTTP/2 200"));
+    write("other.example");
+    reload().await;
+    assert!(setup.curl_as(GATEWAY, &[&rules]).await.starts_with("HTTP/2 401"));
+}
+
+#[tokio::test]
 async fn grpc_authorizes_certificates_as_rest_does() {
     require!(find_program("curl"));
     let actors = format!("[{{name: '{GATEWAY}', role: sys_auditor}}]");
     let setup = Setup::start(&[("auth.client_certificates", &*actors)]).await;
-    let url = |method: &str| {
-        let service = "k1s0.system.ratelimit.v1.RateLimitService";
-        format!("https://{}/{service}/{method}", setup.server.grpc_address)
-    };
+    let url = |method: &str| format!("https://{}/{SERVICE}/{method}", setup.server.grpc_address);
     // An empty message; gRPC-Web has its status in the body or in headers.
     let message = setup.path("message");
     fs::write(&message, [0; 5]).unwrap();
@@ -208,6 +245,56 @@ async fn grpc_authorizes_certificates_as_rest_does() {
     for (name, expected) in [(GATEWAY, "grpc-status: 0"), ("other.example", "grpc-status: 16")] {
         let answer = setup.curl_as(name, &[&call, &[&*url("ListRules")][..]].concat()).await;
         assert!(answer.contains(expected), "{name}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn grpcurl_calls_methods_that_reflection_describes() {
+    let grpcurl = require!(find_grpcurl());
+    let actors = format!("[{{name: '{GATEWAY}', role: sys_auditor}}]");
+    let setup = Setup::start(&[("auth.client_certificates", &*actors)]).await;
+    let (cert, key) = setup.ca.issue(&[GATEWAY]).write(setup.folder.path(), "client");
+    let ca = setup.path("ca.crt");
+    let call = async |own: bool, arguments: &[&str]| {
+        let mut command = Command::new(&grpcurl);
+        command.arg("-cacert").arg(&ca);
+        if own {
+            command.arg("-cert").arg(&cert).arg("-key").arg(&key);
+        }
+        let (options, names) = arguments.split_at(arguments.len() - 1);
+        command.args(options).arg(setup.server.grpc_address.to_string()).args(names);
+        let output = command.output().await.unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let (done, services) = call(false, &["list"]).await;
+    assert!(done && services.lines().any(|name| name == SERVICE), "{services}");
+    let check = format!("{SERVICE}/CheckRateLimit");
+    let question = ["-d", r#"{"rule_id": "user", "subject": "u1"}"#, &check];
+    let (done, answer) = call(false, &question).await;
+    assert!(done && answer.contains(r#""allowed": true"#), "{answer}");
+
+    // A method that needs a role: the certificate has it.
+    let list = format!("{SERVICE}/ListRules");
+    let (done, answer) = call(true, &[&list]).await;
+    assert!(done, "{answer}");
+    let (done, answer) = call(false, &[&list]).await;
+    assert!(!done && answer.contains("Unauthenticated"), "{answer}");
+}
+
+#[tokio::test]
+async fn grpcurl_needs_a_certificate_where_it_is_required() {
+    let grpcurl = require!(find_grpcurl());
+    let setup = Setup::start(&[("server.tls.client_certificates", "required")]).await;
+    let (cert, key) = setup.ca.issue(&["client.example"]).write(setup.folder.path(), "client");
+    let [cert, key] = [cert, key].map(|path| path.to_str().unwrap().to_owned());
+    let own = ["-cert", &cert, "-key", &key];
+    for (own, is_admitted) in [(&own[..], true), (&[], false)] {
+        let mut command = Command::new(&grpcurl);
+        command.args(["-max-time", "60", "-cacert"]).arg(setup.path("ca.crt")).args(own);
+        command.arg(setup.server.grpc_address.to_string()).arg("grpc.health.v1.Health/Check");
+        let output = command.output().await.unwrap();
+        assert_eq!(output.status.success(), is_admitted, "{output:?}");
     }
 }
 

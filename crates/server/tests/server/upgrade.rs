@@ -168,6 +168,7 @@ async fn everything_is_there_after_an_upgrade(old: &OldServer) {
         rules.find(|rule| rule["identifier_pattern"] == pattern).unwrap().clone()
     };
     assert_eq!(rule("u1")["name"], "Three a day");
+    assert!(rules["rules"].as_array().unwrap().iter().all(|rule| rule.get("lease").is_none()));
     assert_eq!(
         (&rule("u*")["algorithm"], &rule("u*")["fail_mode"]),
         (&json!("sliding_window"), &json!("open"))
@@ -239,6 +240,19 @@ async fn limits_and_quotas_continue_after_an_upgrade(old: &OldServer) {
     assert_eq!(increment(200, "third").await.0, 429);
     assert_eq!(increment(150, "fourth").await, (200, Some(1000)));
     assert_eq!(increment(1, "fifth").await.0, 429);
+    // What the old server has charged can be refunded, and then reserved.
+    let post = async |path: &str, body: Value| {
+        let reply = server.with_token(Some(TOKEN.trim()), "POST", path, &body.to_string()).await;
+        assert!(reply.status.is_success(), "{}", reply.text);
+        reply.json()
+    };
+    let refunded = post(&format!("{path}/refund"), json!({"request_id": "second"})).await;
+    assert_eq!((&refunded["refunded"], &refunded["used"]), (&json!(550), &json!(450)));
+    let reservations = path.replace("/usage", "/reservations");
+    let reserved = post(&reservations, json!({"amount": 550})).await;
+    assert_eq!((&reserved["used"], &reserved["reserved"]), (&json!(450), &json!(550)));
+    let settle = format!("{reservations}/{}/settle", reserved["id"].as_str().unwrap());
+    assert_eq!(post(&settle, json!({"amount": 550})).await["used"], 1000);
     let events = get(&server, "/api/v1/events").await;
     assert_eq!(events["events"].as_array().unwrap().len(), 3, "each event happens once");
 }

@@ -85,8 +85,10 @@ ratelimit:
   replicas: 2
   refresh_interval_seconds: 1
   max_rules: 1
+  lease: 5%/100ms
 rate_limiter:
   algorithm: FIXED_WINDOW
+  lease: 10%/200ms
   fail_mode: closed
   token_bucket: {capacity: 1, refill_rate: 1}
   sliding_window: {max_requests: 1, window_size: 1}
@@ -153,7 +155,13 @@ observability:
   metrics:
     enabled: false
     path: /m
-    otlp: {enabled: true, endpoint: 'http://h:1', interval_seconds: 1}
+    otlp:
+      enabled: true
+      endpoint: https://h:1
+      ca_file: c
+      cert_file: c
+      key_file: k
+      interval_seconds: 1
 ";
 
 #[test]

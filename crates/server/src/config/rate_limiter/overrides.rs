@@ -3,6 +3,7 @@
 use headgate::{Key, KeyError};
 use headgate_config::{Problem, print_sections};
 use headgate_ratelimit::KeyedAlgorithm;
+use headgate_resilience::LeaseText;
 use serde::Deserialize;
 
 use super::{LeakyBucketConfig, Sizes, TokenBucketConfig, Units, WindowConfig, WindowSize};
@@ -13,6 +14,8 @@ use super::{LeakyBucketConfig, Sizes, TokenBucketConfig, Units, WindowConfig, Wi
 pub struct OverrideConfig {
     /// Prefix of the keys.
     pub prefix: String,
+    /// Part of each limit that a server takes in advance from Redis.
+    pub lease: Option<LeaseText>,
     /// Limit of `TOKEN_BUCKET`.
     pub token_bucket: Option<TokenBucketOverride>,
     /// Limit of `SLIDING_WINDOW`.
@@ -69,7 +72,7 @@ impl OverrideConfig {
                 invalid("another override has the same prefix")
             }
             Ok(_) if !KeyedAlgorithm::ALL.iter().any(|algorithm| self.overrides(*algorithm)) => {
-                invalid("nothing is overridden: add a section such as token_bucket")
+                invalid("nothing is overridden: add a section such as token_bucket, or lease")
             }
             Ok(_) => Ok(()),
         }
@@ -77,6 +80,9 @@ impl OverrideConfig {
 
     /// Returns true if it overrides `algorithm`.
     pub(super) const fn overrides(&self, algorithm: KeyedAlgorithm) -> bool {
+        if self.lease.is_some() {
+            return true;
+        }
         match algorithm {
             KeyedAlgorithm::TokenBucket => self.token_bucket.is_some(),
             KeyedAlgorithm::SlidingWindow => self.sliding_window.is_some(),
@@ -128,7 +134,7 @@ fn over(changed: Option<WindowOverride>, base: WindowConfig) -> WindowConfig {
 
 print_sections! {
     OverrideConfig {
-        prefix, token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket,
+        prefix, lease, token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket,
     }
     TokenBucketOverride { capacity, refill_rate }
     LeakyBucketOverride { capacity, leak_rate }

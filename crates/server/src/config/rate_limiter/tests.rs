@@ -1,4 +1,4 @@
-use headgate::FailMode;
+use headgate::{Extra, FailMode, LeasePolicy};
 use headgate_ratelimit::KeyedAlgorithm;
 
 use crate::config::Config;
@@ -16,7 +16,7 @@ fn load(keys: &[(&str, &str)]) -> Result<Config, String> {
 
 #[test]
 fn the_defaults_are_those_of_the_document() {
-    let limits = load(&[]).unwrap().rate_limiter.limits().unwrap();
+    let limits = load(&[]).unwrap().rate_limiter.limits(LeasePolicy::OFF).unwrap();
     assert_eq!(limits.fail_mode(), FailMode::Capped);
     for algorithm in KeyedAlgorithm::ALL {
         let limit = limits.of(algorithm, "user:1");
@@ -38,7 +38,7 @@ fn an_override_keeps_omitted_values() {
             "[{prefix: 'a:', token_bucket: {refill_rate: 2}, fixed_window: {max_requests: 7}}]",
         ),
     ]);
-    let limits = config.unwrap().rate_limiter.limits().unwrap();
+    let limits = config.unwrap().rate_limiter.limits(LeasePolicy::OFF).unwrap();
     let limit_of = |algorithm, key| {
         let limit = limits.of(algorithm, key);
         (limit.limit().capacity(), limit.window_seconds())
@@ -50,8 +50,28 @@ fn an_override_keeps_omitted_values() {
 }
 
 #[test]
+fn a_lease_is_the_sections_or_the_default_unless_an_override_sets_one() {
+    let overrides = "[{prefix: 'a:', lease: 20%/100ms}, {prefix: 'b:', lease: off}]";
+    let units = |keys: &[(&str, &str)], key: &str| {
+        let limits = load(keys).unwrap().rate_limiter.limits("5%/50ms".parse().unwrap()).unwrap();
+        limits.of(KeyedAlgorithm::FixedWindow, key).extra().map(Extra::units)
+    };
+    assert_eq!(units(&[], "c:1"), Some(5), "the default");
+    let keys = [("lease", "10%/200ms"), ("overrides", overrides)];
+    assert_eq!(units(&keys, "a:1"), Some(20));
+    assert_eq!(units(&keys, "b:1"), None);
+    assert_eq!(units(&keys, "c:1"), Some(10));
+    assert_eq!(units(&[("lease", "off")], "c:1"), None);
+}
+
+#[test]
 fn each_problem_names_its_key_and_line() {
     let cases = [
+        (("lease", "60%/200ms"), "lease (LEASE): share_percent must be 1 to 50, got \"60%/200ms\""),
+        (
+            ("lease", "10%"),
+            "lease (LEASE): expected a share and a hold such as 10%/200ms, or off, got \"10%\"",
+        ),
         (
             ("algorithm", "GCRA"),
             "algorithm (ALGORITHM): expected one of TOKEN_BUCKET, SLIDING_WINDOW, \

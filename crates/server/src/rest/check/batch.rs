@@ -86,6 +86,11 @@ impl WireBatch<'_> {
         });
         let mut questions = Vec::with_capacity(self.checks.len());
         for (i, check) in self.checks.iter().take(MAX_CHECKS).enumerate() {
+            if check.is_detailed() {
+                let message = "attributes and limits are for single checks";
+                let detail = Detail::new("attributes", "invalid", message.to_owned());
+                wrong.push(detail.within("checks", i));
+            }
             match check.read() {
                 Ok((_, true)) => {
                     let message = "dry_run is for the whole batch: set it beside checks";

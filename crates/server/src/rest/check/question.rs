@@ -2,30 +2,31 @@
 
 use headgate::{Cost, Key};
 use headgate_ratelimit::{
-    InvalidWindow, Scope, UnknownScope, Window,
-    usecase::{Question, check::RuleSelection},
+    Attributes, InvalidWindow, Scope, UnknownScope, Window,
+    usecase::{AttributesQuestion, Question, check::RuleSelection},
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::attributes::WireAttributes;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
     json_body::WireObject,
 };
 
-/// A check of one subject.
+/// A check of one subject, by `scope` and `identifier`, or by `attributes`, or by both.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "a JSON object", deny_unknown_fields)]
 #[schema(as = Check)]
 pub(in crate::rest) struct WireQuestion<'a> {
-    /// Kind of subject.
+    /// Kind of subject. Required without `attributes`.
     #[serde(borrow, default)]
-    #[schema(value_type = super::super::schemas::Scope, required = true)]
+    #[schema(value_type = Option<super::super::schemas::Scope>)]
     scope: Field<'a>,
     /// Identifier: 1 to 512 bytes without control characters and braces.
     #[serde(borrow, default)]
-    #[schema(value_type = String, required = true, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user-001")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1F\x7F{}]+$", example = "user-001")]
     identifier: Field<'a>,
     /// Asks only the rule with this window.
     #[serde(borrow, default)]
@@ -39,11 +40,22 @@ pub(in crate::rest) struct WireQuestion<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     dry_run: Field<'a>,
+    /// Facts about the request, for rules over attributes: at most 32 strings, numbers and lists of
+    /// strings by name. `service`, `user` and `endpoint` are also subjects of the other rules.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>, example = json!({"tenant": "acme", "path": "/v1/exports/7"}))]
+    attributes: WireAttributes<'a>,
+    /// Adds every rule that applied to the response.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<bool>)]
+    limits: Field<'a>,
 }
 
 impl<'a> WireObject<'a> for WireQuestion<'a> {
     fn problems(self) -> Vec<Detail> {
-        self.read().err().unwrap_or_default()
+        let wrong =
+            if self.has_attributes() { self.read_attributes().err() } else { self.read().err() };
+        wrong.into_iter().flatten().chain(self.limits().err()).collect()
     }
 }
 
@@ -71,6 +83,74 @@ impl WireQuestion<'_> {
                     [scope.err(), subject.err(), selection.err(), cost.err(), dry_run.err()];
                 Err(wrong.into_iter().flatten().collect())
             }
+        }
+    }
+
+    /// Returns `true` if the response has more than usual.
+    pub(super) const fn is_detailed(&self) -> bool {
+        self.has_attributes() || !matches!(self.limits, Field::Missing)
+    }
+
+    pub(super) const fn has_attributes(&self) -> bool {
+        self.attributes.is_given()
+    }
+
+    /// Returns `true` if the response lists the limits that applied.
+    pub(super) fn limits(&self) -> Result<bool, Detail> {
+        let limits = self.limits.flag("limits");
+        limits.map_err(|message| Detail::new("limits", "wrong_type", message))
+    }
+
+    /// Returns the check with attributes and the dry-run flag, or all that is invalid.
+    pub(super) fn read_attributes(&self) -> Result<(AttributesQuestion<'_>, bool), Vec<Detail>> {
+        let mut wrong = Vec::new();
+        let mut attributes = self.attributes.read().unwrap_or_else(|mut details| {
+            wrong.append(&mut details);
+            Attributes::default()
+        });
+        let defaulted = self.add_subject(&mut attributes).unwrap_or_else(|mut details| {
+            wrong.append(&mut details);
+            None
+        });
+        if !matches!(self.window, Field::Missing | Field::Null) {
+            let message = "window and attributes exclude each other".to_owned();
+            wrong.push(Detail::new("window", "invalid", message));
+        }
+        let cost = self.cost().unwrap_or_else(|message| {
+            wrong.push(Detail::new("cost", "invalid", message));
+            Cost::ONE
+        });
+        let dry_run = self.dry_run.flag("dry_run").unwrap_or_else(|message| {
+            wrong.push(Detail::new("dry_run", "wrong_type", message));
+            false
+        });
+        let question = AttributesQuestion { attributes, defaulted, cost };
+        if wrong.is_empty() { Ok((question, dry_run)) } else { Err(wrong) }
+    }
+
+    /// Adds the subject to the attributes, if one was sent.
+    fn add_subject<'s>(
+        &'s self,
+        attributes: &mut Attributes<'s>,
+    ) -> Result<Option<Scope>, Vec<Detail>> {
+        let unset = |field: &Field<'_>| matches!(field, Field::Missing | Field::Null);
+        if unset(&self.scope) && unset(&self.identifier) {
+            return Ok(None);
+        }
+        let scope = text("scope", &self.scope).and_then(scope);
+        let subject = text("identifier", &self.identifier).and_then(subject);
+        match (scope, subject) {
+            (Ok(scope), Ok(subject)) => {
+                let value = attributes.get(scope.name()).and_then(|value| value.text());
+                if value != Some(subject.subject()) {
+                    attributes.insert(scope.name(), subject.subject()).map_err(|error| {
+                        let message = format!("identifier contradicts the attributes: {error}");
+                        vec![Detail::new("identifier", "invalid", message)]
+                    })?;
+                }
+                Ok(Some(scope))
+            }
+            (scope, subject) => Err([scope.err(), subject.err()].into_iter().flatten().collect()),
         }
     }
 

@@ -9,10 +9,16 @@ use crate::rest::{limit_headers, time};
 pub(super) const fn status(refusal: &QuotaRefusal) -> StatusCode {
     match refusal {
         QuotaRefusal::Invalid(_) => StatusCode::BAD_REQUEST,
-        QuotaRefusal::NotFound(_) => StatusCode::NOT_FOUND,
-        QuotaRefusal::Exists(_) | QuotaRefusal::Changed(_) | QuotaRefusal::RequestIdReused(_) => {
-            StatusCode::CONFLICT
+        QuotaRefusal::NotFound(_) | QuotaRefusal::NoCharge(_) | QuotaRefusal::NoReservation(_) => {
+            StatusCode::NOT_FOUND
         }
+        QuotaRefusal::Exists(_)
+        | QuotaRefusal::Changed(_)
+        | QuotaRefusal::RequestIdReused(_)
+        | QuotaRefusal::RequestRefunded(_)
+        | QuotaRefusal::PeriodOver { .. }
+        | QuotaRefusal::ReservationExpired(_)
+        | QuotaRefusal::ReservationEnded(_) => StatusCode::CONFLICT,
         QuotaRefusal::Exceeded(_) => StatusCode::TOO_MANY_REQUESTS,
         QuotaRefusal::Overloaded
         | QuotaRefusal::ClockSkew(_)

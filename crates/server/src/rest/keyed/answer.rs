@@ -37,6 +37,11 @@ pub(in crate::rest) struct WireDecision<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = crate::rest::schemas::Degraded, required = false)]
     degraded: Option<&'static str>,
+    /// True if it was admitted without asking Redis, from units leased in advance, so that
+    /// `remaining` is a lower bound; otherwise left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    leased: Option<bool>,
 }
 
 /// Remaining units of a key.
@@ -68,6 +73,7 @@ pub(super) fn decided(question: &KeyedQuestion<'_>, verdict: &KeyedVerdict<'_>) 
         retry_after_seconds: decision.retry_after_secs(),
         message: message(decision),
         degraded: decision.degraded.map(Degraded::name),
+        leased: decision.is_from_lease().then_some(true),
     });
     if !decision.allowed {
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;

@@ -31,6 +31,7 @@ pub(super) enum Decided {
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
             ("RateLimit" = String, description = "Remaining units, and seconds until more are available"),
             ("X-RateLimit-Degraded" = String, description = "Fail mode that decided in place of the store; absent otherwise"),
+            ("X-RateLimit-Leased" = bool, description = "`true` if Redis was not asked; absent otherwise"),
         ),
     )]
     Allowed(WireDecision<'static>),
@@ -45,6 +46,7 @@ pub(super) enum Decided {
             ("RateLimit-Policy" = String, description = "The algorithm, its quota and its window"),
             ("RateLimit" = String, description = "Remaining units, and seconds until more are available"),
             ("X-RateLimit-Degraded" = String, description = "Fail mode that decided in place of the store; absent otherwise"),
+            ("X-RateLimit-Leased" = bool, description = "`true` if Redis was not asked; absent otherwise"),
         ),
     )]
     Denied(WireDecision<'static>),

@@ -43,6 +43,9 @@ fn described_values_are_those_of_the_types() {
     let keyed_algorithms = names(keyed_algorithms).iter().map(|name| name.to_uppercase()).collect();
     assert_eq!(values::<keyed::described::Algorithm>(), keyed_algorithms);
     assert_eq!(values::<enums::Scope>(), names(Scope::ALL.map(Scope::name)));
+    let mut rule_scopes = names(Scope::ALL.map(Scope::name));
+    rule_scopes.insert(Scope::Attributes.name().to_owned());
+    assert_eq!(values::<enums::RuleScope>(), rule_scopes);
     assert_eq!(
         values::<enums::FailMode>(),
         names(headgate::FailMode::ALL.map(headgate::FailMode::name))

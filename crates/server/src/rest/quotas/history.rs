@@ -92,7 +92,7 @@ pub(in crate::rest) async fn history(
 
 impl From<&PeriodUsage> for WirePeriod {
     fn from(period: &PeriodUsage) -> Self {
-        let PeriodUsage { span, limit, used, closed_at, updated_at } = period;
+        let PeriodUsage { span, limit, used, closed_at, updated_at, .. } = period;
         Self {
             period_name: span.name.clone(),
             period_start: span.start,

@@ -26,7 +26,7 @@ use crate::rest::{
 };
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/quotas/{id}/usage/increment";
@@ -128,7 +128,7 @@ pub(super) fn amount(field: Field<'_>) -> Result<u64, Detail> {
 }
 
 /// The idempotency key: the body's, else the header's.
-fn request_id<'a>(
+pub(super) fn request_id<'a>(
     field: Field<'a>,
     headers: &'a HeaderMap,
 ) -> Result<Option<Cow<'a, str>>, Detail> {

@@ -84,12 +84,17 @@ pub(in crate::rest) struct WireQuotaUsage {
     #[schema(value_type = schemas::Period)]
     period: &'static str,
     limit: u64,
+    /// Units used. In the answer to a check, with those that are reserved.
     used: u64,
+    /// Units that pending reservations hold besides; only if there are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    reserved: u64,
     remaining: u64,
-    /// With two decimals, rounded down.
+    /// Used units in percent of the limit, with two decimals, rounded down.
     #[schema(example = 75.23)]
     usage_percent: f64,
-    /// True if nothing is left.
+    /// True if everything is used.
     exceeded: bool,
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
@@ -105,6 +110,11 @@ pub(in crate::rest) struct WireQuotaUsage {
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     retrieved_at: Timestamp,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl<'a> WireObject<'a> for WirePolicyDraft<'a> {
@@ -157,6 +167,7 @@ impl From<&QuotaUsage> for WireQuotaUsage {
             period: usage.period.name(),
             limit: usage.limit,
             used: usage.used,
+            reserved: usage.reserved,
             remaining: usage.remaining,
             usage_percent: usage.usage_percent,
             exceeded: usage.exceeded,

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use headgate::Timestamp;
-use headgate_ratelimit::RateLimitRule;
+use headgate_ratelimit::{RateLimitRule, Warning};
 
 use super::WireRule;
 use crate::rest::{
@@ -32,9 +32,9 @@ pub(super) fn of(headers: &HeaderMap) -> Result<Option<Timestamp>, ApiError> {
     Ok(Some(seen))
 }
 
-/// A rule, with the tag of its state.
-pub(super) fn tagged(rule: &RateLimitRule) -> Response {
-    let mut response = json::respond(&WireRule::from(rule));
+/// A rule, with warnings and the tag of its state.
+pub(super) fn tagged(rule: &RateLimitRule, warnings: Vec<Warning>) -> Response {
+    let mut response = json::respond(&WireRule::from(rule).with_warnings(warnings));
     let tag = format!("\"{}\"", time::text(rule.updated_at));
     if let Ok(tag) = HeaderValue::try_from(tag) {
         response.headers_mut().insert(ETAG, tag);

@@ -1,4 +1,4 @@
-//! The values of enumerated fields. A test compares them with the types they describe.
+//! The values of enumerated and nested fields. A test compares them with the types they describe.
 
 use utoipa::ToSchema;
 
@@ -10,6 +10,17 @@ pub(in crate::rest) enum Scope {
     Service,
     User,
     Endpoint,
+}
+
+/// Kind of subject of a rule; `attributes` for a rule over attributes.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum RuleScope {
+    Service,
+    User,
+    Endpoint,
+    Attributes,
 }
 
 /// Algorithm.
@@ -33,6 +44,19 @@ pub(in crate::rest) enum FailMode {
     Open,
     Closed,
     Local,
+}
+
+/// Part of a limit that a server takes in advance from Redis.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) struct Lease {
+    /// Share of the limit in percent; 0 turns leases off, whatever the default is.
+    #[schema(minimum = 0, maximum = 50, example = 10)]
+    share_percent: u8,
+    /// Time that a server may hold them, in milliseconds: at least 10, at most a tenth of the
+    /// window. Ignored if the share is 0.
+    #[schema(minimum = 0, maximum = 1000, example = 200)]
+    hold_ms: u16,
 }
 
 /// Decided in place of the store: a fail mode, or a denial that the store gave earlier.

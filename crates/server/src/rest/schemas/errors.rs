@@ -154,6 +154,36 @@ pub(in crate::rest) enum RequestIdReused {
     Reused(Envelope<'static>),
 }
 
+/// Errors of refunds.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoRefund {
+    /// There is no such quota policy, or nothing was charged under this `request_id`.
+    #[response(status = 404)]
+    NoCharge(Envelope<'static>),
+    /// It was charged in a period that is over.
+    #[response(status = 409)]
+    PeriodOver(Envelope<'static>),
+}
+
+/// Errors of requests for one reservation.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchReservation {
+    /// There is no such quota policy, or no such reservation of it.
+    #[response(status = 404)]
+    NoSuchReservation(Envelope<'static>),
+}
+
+/// Errors of changing a reservation.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum ReservationEnded {
+    /// The reservation has expired, or was settled or cancelled before in another way. Nothing was changed.
+    #[response(status = 409)]
+    Ended(Envelope<'static>),
+}
+
 /// Errors of using a quota.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

@@ -9,7 +9,7 @@ use std::{
 
 use headgate::{Clock, SystemClock, Timestamp};
 use headgate_service_config::{ServiceConfigRepository, ServiceState};
-use headgate_testkit::{Browser, Issuer, free_port, require};
+use headgate_testkit::{Browser, CertificateAuthority, Issuer, free_port, require};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -41,6 +41,11 @@ async fn every_browser_story_of_the_console_passes() {
         ("auth.issuer", issuer.name()),
         ("console.oidc.client_id", "headgate-console".to_owned()),
     ];
+    let folder = tempfile::tempdir().unwrap();
+    let ca = CertificateAuthority::new("test");
+    let (cert, key) = ca.issue(&["127.0.0.1"]).write(folder.path(), "tls");
+    let certificates = format!("[{{cert_file: {}, key_file: {}}}]", cert.display(), key.display());
+    let over_tls = [signing_in.clone(), vec![("server.tls.certificates", certificates)]].concat();
     let receiver = Receiver::start(&[]).await;
     let webhooks = ("webhooks", receiver.config("webhook-secret-0123456789", ""));
     // One after the other: a browser needs both cores of a small machine.
@@ -50,6 +55,7 @@ async fn every_browser_story_of_the_console_passes() {
         ("pages.mjs", vec![webhooks]),
         ("expired.mjs", vec![("console.session_ttl_seconds", "4".to_owned())]),
         ("oidc.mjs", signing_in),
+        ("tls.mjs", over_tls),
         ("away.mjs", vec![]),
     ] {
         let mut stage = Stage::build(keys).await;
@@ -104,7 +110,9 @@ impl Stage {
     async fn play(&mut self, browser: &Browser, story: &str) -> Result<(), String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/console/browser");
         let mut command = Command::from(browser.script(&folder.join(story)));
-        command.env("HEADGATE_URL", format!("http://{}", self.address));
+        let over_tls = self.keys.iter().any(|(key, _)| key.starts_with("server.tls"));
+        let scheme = if over_tls { "https" } else { "http" };
+        command.env("HEADGATE_URL", format!("{scheme}://{}", self.address));
         command.env("HEADGATE_SCREENSHOTS", screenshots(&self.data));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut script = command.kill_on_drop(true).spawn().map_err(|error| error.to_string())?;

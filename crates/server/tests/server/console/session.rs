@@ -187,7 +187,7 @@ async fn a_callback_without_a_started_sign_in_is_rejected() {
 
 /// Signs in at the issuer like a browser that reached `server` as `host`; returns the final
 /// location.
-async fn travel(server: &Server, issuer: &Issuer, host: &str) -> String {
+pub(crate) async fn travel(server: &Server, issuer: &Issuer, host: &str) -> String {
     let left = server.send(Request::get("/console/oidc").header("host", host), "").await;
     let cookie = left.header("set-cookie").split(';').next().unwrap().to_owned();
     let location = left.header("location").to_owned();

@@ -58,6 +58,8 @@ async fn a_rule_is_its_key_and_its_numbers(backend: &Backend) {
         updated_at: made.created_at,
         burst: 0,
         fail_mode: String::new(),
+        selector: None,
+        lease: None,
     };
     assert_eq!(made, expected);
     assert!(made.created_at.unwrap().seconds > 1_700_000_000);
@@ -243,7 +245,7 @@ async fn rules_are_listed_by_pages(backend: &Backend) {
         ListRulesRequest { page: -1, page_size: 101, scope: "planet".into(), ..Default::default() };
     let status = client.clone().list_rules(by(&token, wrong)).await.unwrap_err();
     let fields = [
-        ("scope", "scope must be one of: service, user, endpoint"),
+        ("scope", "scope must be one of: service, user, endpoint, attributes"),
         ("page", "page must be at least 1"),
         ("page_size", "page_size must be between 1 and 100"),
     ];

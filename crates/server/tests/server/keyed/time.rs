@@ -22,9 +22,15 @@ impl Bench {
         Self { server: backend.serve(&[]).await, backend }
     }
 
+    /// The answer of Redis: a denial is remembered for a moment, by a clock that is not moved.
     async fn check(&self, algorithm: &str, permits: u64) -> Reply {
         let query = format!("algorithm={algorithm}&key=user:123&permits={permits}");
-        self.server.check_key(&query).await
+        loop {
+            let reply = self.server.check_key(&query).await;
+            if reply.header("x-ratelimit-leased") != "true" {
+                return reply;
+            }
+        }
     }
 
     fn advance(&self, by: Duration) {

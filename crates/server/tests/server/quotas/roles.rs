@@ -9,10 +9,12 @@ use tonic::{Code, Status};
 use super::{
     QUOTAS,
     grpc::client::{
-        CheckQuotaRequest, Client, DeleteQuotaPolicyRequest, GetQuotaHistoryRequest,
-        GetQuotaPolicyRequest, GetQuotaUsageRequest, IncrementQuotaUsageRequest,
-        ListQuotaPoliciesRequest, ResetQuotaUsageRequest, UpdateQuotaPolicyRequest, connect,
-        error_parts, new_policy,
+        CancelQuotaReservationRequest, CheckQuotaRequest, Client, DeleteQuotaPolicyRequest,
+        GetQuotaHistoryRequest, GetQuotaPolicyRequest, GetQuotaReservationRequest,
+        GetQuotaUsageRequest, IncrementQuotaUsageRequest, ListQuotaPoliciesRequest,
+        RefundQuotaUsageRequest, ReserveQuotaRequest, ResetQuotaUsageRequest,
+        SettleQuotaReservationRequest, UpdateQuotaPolicyRequest, UseQuotaReservationRequest,
+        connect, error_parts, new_policy,
     },
     policy,
 };
@@ -26,21 +28,28 @@ const TOKENS: [&str; 3] = [
 ];
 
 /// Every operation as request and call, with the least role that may do it.
-const PROTECTED: [(&str, &str, &str, usize); 10] = [
+const PROTECTED: [(&str, &str, &str, usize); 16] = [
     ("GET", "", "ListQuotaPolicies", 0),
     ("GET", "/{id}", "GetQuotaPolicy", 0),
     ("GET", "/{id}/usage", "GetQuotaUsage", 0),
     ("GET", "/{id}/history", "GetQuotaHistory", 0),
+    ("GET", "/{id}/reservations/qres_2026-02_0", "GetQuotaReservation", 0),
     ("POST", "", "CreateQuotaPolicy", 1),
     ("PUT", "/{id}", "UpdateQuotaPolicy", 1),
     ("POST", "/{id}/check", "CheckQuota", 1),
     ("POST", "/{id}/usage/increment", "IncrementQuotaUsage", 1),
+    ("POST", "/{id}/usage/refund", "RefundQuotaUsage", 1),
+    ("POST", "/{id}/reservations", "ReserveQuota", 1),
+    ("POST", "/{id}/reservations/qres_2026-02_0/use", "UseQuotaReservation", 1),
+    ("POST", "/{id}/reservations/qres_2026-02_0/settle", "SettleQuotaReservation", 1),
+    ("POST", "/{id}/reservations/qres_2026-02_0/cancel", "CancelQuotaReservation", 1),
     ("POST", "/{id}/usage/reset", "ResetQuotaUsage", 2),
     ("DELETE", "/{id}", "DeleteQuotaPolicy", 2),
 ];
 
 async fn call(client: &Client, token: &str, method: &str, id: &str) -> Result<(), Status> {
     let id = id.to_owned();
+    let (quota_id, reservation_id) = (id.clone(), "qres_2026-02_0".to_owned());
     macro_rules! call {
         ($name:ident, $message:expr) => {
             client.clone().$name(by(token, $message)).await.map(drop)
@@ -65,6 +74,33 @@ async fn call(client: &Client, token: &str, method: &str, id: &str) -> Result<()
         "ResetQuotaUsage" => {
             call!(reset_quota_usage, ResetQuotaUsageRequest { quota_id: id, reason: "x".into() })
         }
+        "RefundQuotaUsage" => {
+            call!(refund_quota_usage, RefundQuotaUsageRequest { quota_id, request_id: "x".into() })
+        }
+        "ReserveQuota" => {
+            let message = ReserveQuotaRequest { quota_id, amount: 1, ..Default::default() };
+            call!(reserve_quota, message)
+        }
+        "UseQuotaReservation" => {
+            let (amount, request_id) = (1, None);
+            let message =
+                UseQuotaReservationRequest { quota_id, reservation_id, amount, request_id };
+            call!(use_quota_reservation, message)
+        }
+        "SettleQuotaReservation" => {
+            let (amount, overdraft) = (1, false);
+            let message =
+                SettleQuotaReservationRequest { quota_id, reservation_id, amount, overdraft };
+            call!(settle_quota_reservation, message)
+        }
+        "CancelQuotaReservation" => {
+            let message = CancelQuotaReservationRequest { quota_id, reservation_id };
+            call!(cancel_quota_reservation, message)
+        }
+        "GetQuotaReservation" => {
+            let message = GetQuotaReservationRequest { quota_id, reservation_id };
+            call!(get_quota_reservation, message)
+        }
         "DeleteQuotaPolicy" => call!(delete_quota_policy, DeleteQuotaPolicyRequest { id }),
         other => panic!("{other}"),
     }
@@ -73,6 +109,8 @@ async fn call(client: &Client, token: &str, method: &str, id: &str) -> Result<()
 fn body(method: &str, path: &str) -> String {
     match (method, path) {
         (_, "/{id}/usage/increment") => r#"{"amount":1}"#.to_owned(),
+        (_, "/{id}/usage/refund") => r#"{"request_id":"x"}"#.to_owned(),
+        ("POST", path) if path.contains("/reservations") => r#"{"amount":1}"#.to_owned(),
         (_, "/{id}/usage/reset") => r#"{"reason":"x"}"#.to_owned(),
         ("POST", "") => json!({"name": ""}).to_string(),
         ("PUT", _) => policy("roles", 100).to_string(),

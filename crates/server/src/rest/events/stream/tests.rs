@@ -55,7 +55,7 @@ fn anyone() -> Caller {
     let settings = ConsoleSettings {
         console: &config.console,
         auth: &config.auth,
-        on_loopback: true,
+        local_scheme: Some("http"),
         app: config.app.clone(),
     };
     let auth = Auth::new(&config.auth, None, Arc::clone(&clock)).unwrap();

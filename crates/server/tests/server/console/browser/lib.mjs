@@ -37,7 +37,9 @@ export async function browse(story) {
 
 /** A page with an empty browser profile. */
 async function open(browser, seen, { viewport = WIDE, locale = "en-US", colorScheme = "light", timezoneId = "Asia/Tokyo", storageState } = {}) {
-  const context = await browser.newContext({ viewport, locale, colorScheme, timezoneId, storageState });
+  // The authority of a server over TLS is not one of the browser's.
+  const ignoreHTTPSErrors = URL_BASE.startsWith("https:");
+  const context = await browser.newContext({ viewport, locale, colorScheme, timezoneId, storageState, ignoreHTTPSErrors });
   context.setDefaultTimeout(20_000);
   context.on("request", (request) => {
     if (new URL(request.url()).hostname !== "127.0.0.1") seen.elsewhere.push(request.url());
