@@ -72,6 +72,7 @@ static ASSETS: &[Asset] = &assets![
     "router.js" SCRIPT,
     "rule.js" SCRIPT,
     "rules.js" SCRIPT,
+    "selector.js" SCRIPT,
     "service.js" SCRIPT,
     "services.js" SCRIPT,
     "shell.js" SCRIPT,

@@ -39,8 +39,8 @@ pub struct ConsoleSettings<'a> {
     pub console: &'a ConsoleConfig,
     /// The section `auth`, which has the issuer of the tokens.
     pub auth: &'a AuthConfig,
-    /// True if the server listens on loopback alone.
-    pub on_loopback: bool,
+    /// Scheme of the server's URLs, if it listens on loopback alone.
+    pub local_scheme: Option<&'static str>,
     /// The server's name and environment.
     pub app: AppConfig,
 }
@@ -100,7 +100,7 @@ impl ConsoleSettings<'_> {
     fn oidc(&self, clock: &Arc<dyn Clock>) -> Option<Arc<Oidc>> {
         let console = self.console;
         let urls = console.public_url.iter().chain(&console.other_urls);
-        let origins = RedirectOrigins::new(urls, self.on_loopback);
+        let origins = RedirectOrigins::new(urls, self.local_scheme);
         Oidc::new(&console.oidc, self.auth, origins, OIDC_CALLBACK, clock).map(Arc::new)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headgate::{Account, Cost, Limit, Timestamp, Verb};
+use headgate::{Cost, Limit, State, Timestamp};
 
 /// Points of each pattern.
 const STEPS: u64 = 120;
@@ -36,7 +36,7 @@ pub struct Point {
 /// A simulated subject with its own clock.
 struct Subject<'l> {
     limit: &'l Limit,
-    account: Account,
+    state: State,
     point: Point,
 }
 
@@ -61,7 +61,7 @@ impl Preview {
 /// far, and the remaining units.
 fn walk(limit: &Limit, window: Duration, wants: impl Fn((u64, u64), u64) -> u64) -> Vec<Point> {
     let point = Point { after: Duration::ZERO, asked: 0, admitted: 0 };
-    let mut subject = Subject { limit, account: Account::default(), point };
+    let mut subject = Subject { limit, state: State::default(), point };
     let all = window * WINDOWS;
     let at = |step: u64| Duration::from_micros((all.as_micros() as u64 / STEPS) * step);
     let step = |step| {
@@ -76,7 +76,7 @@ fn walk(limit: &Limit, window: Duration, wants: impl Fn((u64, u64), u64) -> u64)
 
 impl Subject<'_> {
     fn left(&self, now: Timestamp) -> u64 {
-        self.account.outcome(self.limit, Verb::Peek, Cost::ONE, now, true).remaining
+        self.limit.remaining(&self.state, now)
     }
 
     /// Requests `wanted` units, of which the remaining ones are admitted.
@@ -86,8 +86,7 @@ impl Subject<'_> {
         let Ok(cost) = Cost::new(granted) else {
             return;
         };
-        if self.account.admits(self.limit, cost, now) {
-            self.account.perform(self.limit, Verb::Acquire, cost, now);
+        if self.limit.admit(&mut self.state, cost, now) {
             self.point.admitted += granted;
         }
     }

@@ -60,7 +60,8 @@ function one(rule, can) {
     known ? [meter({ used, limit: rule.limit, label: t("used") }),
       h("p", {}, t("explain.standing", { used: number(used), remaining: number(rule.remaining) }),
         rule.reset_at ? [" · ", t("explain.whole"), " ", time(new Date(rule.reset_at * 1000).toISOString())] : "")]
-      : h("p", { class: "hint" }, t("explain.unused")));
+      : h("p", { class: "hint" }, t("explain.unused")),
+    rule.held ? h("p", {}, t("explain.held", { units: number(rule.held.units) }), " ", time(rule.held.until)) : null);
 }
 
 async function reset(seen, look) {

@@ -88,7 +88,7 @@ function subjects({ limited, masked }, can) {
     it.rule_id && can("read_rules") ? h("a", { href: link(["rules", it.rule_id]) }, it.rule_name) : it.rule_name,
     number(it.denied),
     time(it.last_at, { near: true }),
-    !masked && it.scope !== "key" && can("explain") ? h("a", { href: link(["explain"], { scope: it.scope, identifier: it.identifier }) }, t("explain.this")) : "",
+    !masked && !["key", "attributes"].includes(it.scope) && can("explain") ? h("a", { href: link(["explain"], { scope: it.scope, identifier: it.identifier }) }, t("explain.this")) : "",
   ]);
   const columns = [t("subject"), t("rule"), t("overview.denials"), t("overview.last"), t("actions")];
   return [h("h2", {}, t("overview.limited")), h("p", { class: "hint" }, t(masked ? "overview.masked" : "overview.limited_hint")),

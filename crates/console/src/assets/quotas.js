@@ -76,5 +76,6 @@ export function standing(usage, quota) {
   return h("div", { class: "standing" },
     meter({ used: usage.used, limit: usage.limit, threshold: quota.alert_threshold_percent, label: `${t("used")}: ${quota.name}` }),
     h("span", {}, `${number(usage.used)} / ${number(usage.limit)} (${percent(usage.usage_percent)})`,
+      usage.reserved ? ` ${t("quotas.reserved", { reserved: number(usage.reserved) })}` : "",
       usage.exceeded ? [" ", badge(t("quotas.exceeded"), "bad")] : ""));
 }

@@ -9,16 +9,20 @@ import { t } from "./messages.js";
 import { plot } from "./preview.js";
 import { go, link } from "./router.js";
 import { RULES, SCOPES } from "./rules.js";
+import { BLANK_SELECTOR, SELECTOR, isSelector, selectorFields } from "./selector.js";
 
 const ALGORITHMS = ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_window_counter"];
 const FAIL_MODES = ["capped", "open", "closed", "local"];
-const FIELDS = ["name", "scope", "identifier_pattern", "limit", "window_seconds", "algorithm", "burst", "fail_mode", "enabled"];
-const BLANK = { name: null, scope: "user", identifier_pattern: "", limit: 100, window_seconds: 60, algorithm: "token_bucket", burst: null, fail_mode: null, enabled: true };
+const SUBJECTS = ["scope", "identifier_pattern"];
+const FIELDS = ["name", ...SUBJECTS, ...SELECTOR, "limit", "window_seconds", "algorithm", "burst", "fail_mode", "lease", "enabled"];
+const BLANK = { name: null, scope: "user", identifier_pattern: "", limit: 100, window_seconds: 60, algorithm: "token_bucket", burst: null, fail_mode: null, lease: null, enabled: true };
 
-export const title = ([, id]) => t(id === "new" ? "rules.new" : "rules.one");
+const NEW = { new: BLANK, "new-attributes": { ...BLANK, ...BLANK_SELECTOR } };
+
+export const title = ([, id]) => t({ new: "rules.new", "new-attributes": "rules.new_attributes" }[id] ?? "rules.one");
 
 export async function render(content, { parts: [, id], signal, can }) {
-  if (id === "new") return edit(content, null, signal, can);
+  if (NEW[id]) return edit(content, null, signal, can, NEW[id]);
   try {
     edit(content, await get(`${RULES}/${encodeURIComponent(id)}`, { signal }), signal, can);
   } catch (error) {
@@ -28,13 +32,14 @@ export async function render(content, { parts: [, id], signal, can }) {
 
 /** The editable fields of a rule. */
 function spec(rule) {
-  return Object.fromEntries(FIELDS.map((name) => [name, rule[name] ?? null]));
+  const other = isSelector(rule) ? SUBJECTS : SELECTOR;
+  return Object.fromEntries(FIELDS.filter((name) => !other.includes(name)).map((name) => [name, rule[name] ?? null]));
 }
 
-function edit(content, rule, signal, can) {
+function edit(content, rule, signal, can, blank) {
   const form = h("form", { class: "editor", novalidate: true });
   const state = { rule, base: rule ? spec(rule) : null, form };
-  const inputs = fields(rule ?? BLANK, !can("write_rules"));
+  const inputs = fields(rule ?? blank, !can("write_rules"));
   const [problem, changes, picture] = [h("div", { role: "alert" }), h("div", { class: "changes" }), plot(signal)];
   const read = () => reading(inputs);
   const update = () => {
@@ -82,8 +87,9 @@ async function refused(error, editing) {
   complain(state.form, problem, error);
   if (error.status !== 409) return;
   const mine = read();
-  const { rules } = await get(withQuery(RULES, { scope: mine.scope, search: mine.identifier_pattern, page_size: 100 }));
-  const other = rules.find((it) => it.identifier_pattern === mine.identifier_pattern && it.window_seconds === mine.window_seconds && it.id !== state.rule?.id);
+  const pattern = isSelector(mine) ? mine.name : mine.identifier_pattern;
+  const { rules } = await get(withQuery(RULES, { scope: isSelector(mine) ? "attributes" : mine.scope, search: pattern, page_size: 100 }));
+  const other = rules.find((it) => it.identifier_pattern === pattern && it.window_seconds === mine.window_seconds && it.id !== state.rule?.id);
   if (!other) return;
   const names = changed(spec(other), mine);
   problem.append(names.length ? comparison([[t("rules.other"), spec(other)], [t("mine"), mine]], names, t("rules.exists")) : "",
@@ -121,17 +127,33 @@ function fields(rule, disabled) {
     const input = select(choices, rule[name] ?? "", { disabled });
     return { element: field(name, t(`field.${name}`), input, hint), read: () => input.value || null, write: (value) => { input.value = value ?? ""; } };
   };
+  const lease = () => {
+    const part = (name, most, hint) => {
+      const input = h("input", { type: "number", inputmode: "numeric", min: 0, max: most, step: 1, value: rule.lease?.[name] ?? "", disabled });
+      return { input, element: field(`lease.${name}`, t(`field.lease.${name}`), input, hint) };
+    };
+    const [share, hold] = [part("share_percent", 50, t("hint.lease")), part("hold_ms", 1000)];
+    const given = ({ input }) => (input.value === "" ? null : Number(input.value));
+    return {
+      element: h("div", {}, share.element, hold.element),
+      read: () => (given(share) === null && given(hold) === null ? null : { share_percent: given(share), hold_ms: given(share) === 0 ? given(hold) ?? 0 : given(hold) }),
+      write: (value) => { share.input.value = value?.share_percent ?? ""; hold.input.value = value?.hold_ms ?? ""; },
+    };
+  };
   const enabled = checkbox("enabled", t("field.enabled"), rule.enabled);
   enabled.input.disabled = disabled;
   return {
     name: text("name", {}, t("hint.name")),
-    scope: choice("scope", SCOPES.map((name) => [name, t(`scope.${name}`)])),
-    identifier_pattern: text("identifier_pattern", { required: true }, t("hint.pattern")),
+    ...(isSelector(rule) ? selectorFields(rule, disabled) : {
+      scope: choice("scope", SCOPES.map((name) => [name, t(`scope.${name}`)])),
+      identifier_pattern: text("identifier_pattern", { required: true }, t("hint.pattern")),
+    }),
     limit: amount("limit", t("hint.limit")),
     window_seconds: amount("window_seconds"),
     algorithm: choice("algorithm", ALGORITHMS.map((name) => [name, t(`algorithm.${name}`)])),
     burst: amount("burst", t("hint.burst")),
     fail_mode: choice("fail_mode", [["", t("fail_mode.default")], ...FAIL_MODES.map((name) => [name, t(`fail_mode.${name}`)])], t("hint.fail_mode")),
+    lease: lease(),
     enabled: { element: enabled.element, read: () => enabled.input.checked, write: (value) => { enabled.input.checked = value; } },
   };
 }

@@ -34,7 +34,7 @@ export async function render(content, { parameters, signal, can }) {
 
 function filters(wanted, look, can) {
   const search = h("input", { type: "search", value: wanted.search, maxlength: 255, autocomplete: "off" });
-  const scope = select([["", t("any")], ...SCOPES.map((name) => [name, t(`scope.${name}`)])], wanted.scope);
+  const scope = select([["", t("any")], ...[...SCOPES, "attributes"].map((name) => [name, t(`scope.${name}`)])], wanted.scope);
   const enabled = checkbox("enabled_only", t("rules.enabled_only"), wanted.enabled_only === "true");
   let timer;
   const soon = () => {
@@ -47,7 +47,8 @@ function filters(wanted, look, can) {
   for (const input of [search, scope, enabled.input]) input.addEventListener("input", soon);
   return h("form", { class: "filters", role: "search", on: { submit: (event) => { event.preventDefault(); soon(); } } },
     field("search", t("search"), search), field("scope", t("scope"), scope), enabled.element,
-    can("write_rules") ? h("a", { class: "button primary", href: link(["rules", "new"]) }, t("rules.new")) : null);
+    can("write_rules") ? h("a", { class: "button primary", href: link(["rules", "new"]) }, t("rules.new")) : null,
+    can("write_rules") ? h("a", { class: "button", href: link(["rules", "new-attributes"]) }, t("rules.new_attributes")) : null);
 }
 
 function shown(rules, can, look) {
