@@ -7,6 +7,7 @@ use reqwest::{Method, header::RETRY_AFTER};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    attributes,
     client::{Reply, ServerOptions},
     failure::Failure,
     table,
@@ -27,9 +28,17 @@ pub(crate) struct Check {
 #[derive(Debug, Args, Serialize)]
 struct CheckRequest {
     /// Scope of the subject: service, user or endpoint.
-    scope: String,
+    #[arg(required_unless_present = "attributes", requires = "identifier")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
     /// Identifier of the subject.
-    identifier: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identifier: Option<String>,
+    /// Attribute of the request, such as tenant=acme; may be repeated. Values that differ for one
+    /// name are a list.
+    #[arg(long = "attribute", id = "attributes", value_name = "NAME=VALUE", value_parser = attributes::pair)]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "attributes::serialize")]
+    attributes: Vec<(String, String)>,
     /// Check only the rule with this window, such as 60s, 1m or 1h.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,10 +57,22 @@ const DENIED: u8 = 2;
 #[derive(Deserialize)]
 struct Decision {
     allowed: bool,
-    remaining: u64,
-    reset_at: UnixTime,
-    limit: u64,
+    /// Left out if no rule matches, as the next two.
+    remaining: Option<u64>,
+    reset_at: Option<UnixTime>,
+    limit: Option<u64>,
     reason: String,
+    /// Only checks with attributes name the rule.
+    rule: Option<RuleName>,
+    /// Left out if the store was asked.
+    #[serde(default)]
+    leased: bool,
+}
+
+/// The rule that decided.
+#[derive(Deserialize)]
+struct RuleName {
+    name: String,
 }
 
 // === impl Check ===
@@ -71,17 +92,19 @@ impl Check {
 
 impl Decision {
     fn fields(&self, reply: &Reply) -> Vec<(&'static str, String)> {
-        let mut fields = vec![
-            ("allowed", if self.allowed { "yes" } else { "no" }.to_owned()),
-            ("limit", self.limit.to_string()),
-            ("remaining", self.remaining.to_string()),
-            ("reset at", self.reset_at.to_string()),
-        ];
+        let mut fields = vec![("allowed", if self.allowed { "yes" } else { "no" }.to_owned())];
+        fields.extend(self.rule.as_ref().map(|rule| ("rule", rule.name.clone())));
+        fields.extend(self.limit.map(|limit| ("limit", limit.to_string())));
+        fields.extend(self.remaining.map(|remaining| ("remaining", remaining.to_string())));
+        fields.extend(self.reset_at.as_ref().map(|time| ("reset at", time.to_string())));
         if let Some(seconds) = reply.headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok()) {
             fields.push(("retry after", format!("{seconds} s")));
         }
         if !self.reason.is_empty() {
             fields.push(("reason", self.reason.clone()));
+        }
+        if self.leased {
+            fields.push(("leased", "yes".to_owned()));
         }
         fields
     }

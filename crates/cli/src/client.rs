@@ -97,6 +97,12 @@ pub(crate) enum ClientError {
     #[error("{server} does not speak TLS: use http:// in the URL, if the network is trusted")]
     SpeaksPlainText { server: Server },
     #[error(
+        "the certificate of {server} is not accepted: {cause}\n\
+         Name the authority that has signed it with --ca-file or HEADGATE_CA_FILE, and use the host \
+         name that is in it"
+    )]
+    ServerCertificate { server: Server, cause: String },
+    #[error(
         "{server} requires a client certificate, or does not accept this one: {cause}\n\
          Name one with --client-cert and --client-key"
     )]
@@ -270,6 +276,9 @@ impl Client {
         match tls_error(error) {
             Some(rustls::Error::InvalidMessage(_)) => {
                 return ClientError::SpeaksPlainText { server };
+            }
+            Some(error @ rustls::Error::InvalidCertificate(_)) => {
+                return ClientError::ServerCertificate { server, cause: error.to_string() };
             }
             Some(rustls::Error::AlertReceived(alert)) => {
                 return ClientError::ClientCertificate { server, cause: format!("{alert:?}") };

@@ -7,22 +7,30 @@ use std::{
 
 use clap::Args;
 use headgate_ratelimit::Window;
+use reqwest::Method;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
+    attributes,
     client::ServerOptions,
     failure::Failure,
     table::{Column, Table},
     unix_time::UnixTime,
 };
 
-/// Show which rules match a subject and why.
+/// Show which rules match a subject, or a request with attributes, and why.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// Scope of the subject: service, user or endpoint.
-    scope: String,
+    #[arg(required_unless_present = "attributes", requires = "identifier")]
+    scope: Option<String>,
     /// Identifier of the subject.
-    identifier: String,
+    identifier: Option<String>,
+    /// Attribute of the request, such as tenant=acme; may be repeated. Values that differ for one
+    /// name are a list.
+    #[arg(long = "attribute", id = "attributes", value_name = "NAME=VALUE", value_parser = attributes::pair, conflicts_with = "scope")]
+    attributes: Vec<(String, String)>,
     #[command(flatten)]
     options: ServerOptions,
 }
@@ -44,12 +52,28 @@ struct MatchedRule {
     used: Option<u64>,
     remaining: Option<u64>,
     reset_at: Option<UnixTime>,
+    /// Servers of older versions send none.
+    held: Option<Held>,
+}
+
+/// Units that the server took in advance.
+#[derive(Deserialize)]
+struct Held {
+    units: u64,
+    until: String,
 }
 
 impl Explain {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let query = [("scope", self.scope.as_str()), ("identifier", &self.identifier)];
-        let reply = self.options.connect()?.get(&["explain"], &query)?;
+        let client = self.options.connect()?;
+        let reply = if self.attributes.is_empty() {
+            let (scope, identifier) = (self.scope.unwrap_or_default(), self.identifier);
+            let identifier = identifier.unwrap_or_default();
+            client.get(&["explain"], &[("scope", &*scope), ("identifier", &identifier)])?
+        } else {
+            let check = json!({"attributes": attributes::object(&self.attributes)});
+            client.send(Method::POST, &["explain"], &check)?
+        };
         let explanation: Explanation = reply.json()?;
         self.options.output.print(&reply, |out| explanation.write(out))?;
         Ok(ExitCode::SUCCESS)
@@ -67,6 +91,7 @@ impl Explanation {
             Column::Number("USED"),
             Column::Number("REMAINING"),
             Column::Text("RESET AT"),
+            Column::Text("HELD"),
             Column::Text("WHY"),
         ]);
         for rule in self.rules {
@@ -79,6 +104,7 @@ impl Explanation {
                 or_dash(rule.used),
                 or_dash(rule.remaining),
                 or_dash(rule.reset_at),
+                or_dash(rule.held.map(|held| format!("{} until {}", held.units, held.until))),
                 rule.why,
             ]);
         }

@@ -1,9 +1,11 @@
 //! The `headgate` command.
 
+mod attributes;
 mod audit;
 mod backup;
 mod check;
 mod client;
+mod completions;
 mod config;
 mod diff;
 mod doctor;
@@ -13,6 +15,7 @@ mod failure;
 mod fields;
 mod health;
 mod import;
+mod manual;
 mod output;
 mod pages;
 mod quota;
@@ -35,9 +38,20 @@ use crate::failure::Failure;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// What `--version` prints; `-V` prints the version alone.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("HEADGATE_BUILD_COMMIT"),
+    ")\nfeatures: ",
+    env!("HEADGATE_BUILD_FEATURES"),
+    "\ntarget: ",
+    env!("HEADGATE_BUILD_TARGET"),
+);
+
 /// Rate limits and quotas as a service, and tools to manage them.
 #[derive(Debug, Parser)]
-#[command(name = "headgate", version, arg_required_else_help = true)]
+#[command(name = "headgate", version, long_version = LONG_VERSION, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -59,6 +73,9 @@ enum Command {
     Doctor(doctor::Doctor),
     Backup(backup::Backup),
     Restore(backup::Restore),
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -99,6 +116,8 @@ impl Command {
             Self::Doctor(doctor) => doctor.run(),
             Self::Backup(backup) => backup.run(),
             Self::Restore(restore) => restore.run(),
+            Self::Completions(completions) => completions.run(),
+            Self::Manual(manual) => manual.run(),
         }
     }
 }

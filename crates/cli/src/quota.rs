@@ -5,6 +5,8 @@ mod history;
 mod increment;
 mod list;
 mod policy;
+mod refund;
+mod reservation;
 mod usage;
 mod write;
 
@@ -21,6 +23,8 @@ use self::{
     increment::Increment,
     list::List,
     policy::Policy,
+    refund::Refund,
+    reservation::{ReservationName, Reserve, Settle, Use},
     usage::Check,
     write::{Create, Update},
 };
@@ -62,6 +66,14 @@ enum Command {
     },
     Check(Check),
     Increment(Increment),
+    Refund(Refund),
+    Reserve(Reserve),
+    /// Show a reservation.
+    Reservation(ReservationName),
+    Use(Use),
+    Settle(Settle),
+    /// Cancel a reservation: what it holds comes back.
+    Cancel(ReservationName),
     /// Reset the usage of the current period to 0.
     Reset {
         /// Policy id.
@@ -93,6 +105,12 @@ impl Quota {
             Command::Usage { id } => usage::print(&client.get(&[&id, "usage"], &[])?, output)?,
             Command::Check(check) => return check.run(&client, output),
             Command::Increment(increment) => return increment.run(&client, output),
+            Command::Refund(refund) => refund.run(&client, output)?,
+            Command::Reserve(reserve) => return reserve.run(&client, output),
+            Command::Reservation(name) => name.show(&client, output)?,
+            Command::Use(spend) => return spend.run(&client, output),
+            Command::Settle(settle) => settle.run(&client, output)?,
+            Command::Cancel(name) => name.cancel(&client, output)?,
             Command::Reset { id, reason } => reset(&client, &id, &reason, output)?,
             Command::History(history) => history.run(&client, output)?,
             Command::Events(events) => events.run(&client, output)?,

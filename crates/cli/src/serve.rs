@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use clap::Args;
@@ -63,19 +64,26 @@ pub(crate) enum ServeError {
     Io(#[from] io::Error),
 }
 
+/// How long threads that still read files are waited for at the end.
+const RUNTIME_SHUTDOWN: Duration = Duration::from_secs(1);
+
 impl Serve {
     pub(crate) fn run(self) -> Result<ExitCode, ServeError> {
         // Before there are threads: it changes the environment.
         let inherited = InheritedSockets::take_over();
         let file = self.config;
-        let load: Arc<Load> = Arc::new(move || Config::load(file.as_deref(), variables()));
-        let config = load()?;
+        let config = Config::load(file.as_deref(), variables())?;
+        let load: Arc<Load> = Arc::new(move || Config::load_again(file.as_deref(), variables()));
         let log = log::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
         for IgnoredVariable { name, suggestion } in ignored_variables(&config) {
             let suggestion = suggestion.as_deref();
             warn!(variable = name, suggestion, "ignoring unknown variable {name}");
         }
-        match Runtime::new()?.block_on(serve(&config, inherited, load, log))? {
+        let runtime = Runtime::new()?;
+        let drain = runtime.block_on(serve(&config, inherited, load, log));
+        // A file that cannot be read, on a disk that hangs, must not keep the process.
+        runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
+        match drain? {
             Drain::Complete => Ok(ExitCode::SUCCESS),
             Drain::CutOff(_) => Ok(ExitCode::FAILURE),
         }

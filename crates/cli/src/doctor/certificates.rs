@@ -36,6 +36,7 @@ pub(super) fn check(config: &Config, clock: &dyn Clock) -> Vec<Finding> {
 fn named(config: &Config) -> Vec<Named<'_>> {
     let (redis, xds) = (&config.redis, &config.envoy.xds);
     let (database, trace) = (&config.database, &config.observability.trace);
+    let metrics = &config.observability.metrics.otlp;
     let texts = [("redis.ca", &redis.ca), ("redis.cert", &redis.cert)];
     let files = [
         ("auth.ca_file", &config.auth.ca_file),
@@ -43,6 +44,8 @@ fn named(config: &Config) -> Vec<Named<'_>> {
         ("database.cert_file", &database.cert_file),
         ("observability.trace.ca_file", &trace.ca_file),
         ("observability.trace.cert_file", &trace.cert_file),
+        ("observability.metrics.otlp.ca_file", &metrics.ca_file),
+        ("observability.metrics.otlp.cert_file", &metrics.cert_file),
         ("kafka.ca_file", &config.kafka.ca_file),
         ("kafka.cert_file", &config.kafka.cert_file),
         ("envoy.xds.ca_file", &xds.ca_file),

@@ -99,17 +99,18 @@ fn admin_token(data_dir: &Path) -> Option<Finding> {
 }
 
 fn open_files(config: &Config) -> Option<Finding> {
-    let limit = rustix::process::getrlimit(Resource::Nofile).current?;
+    // The server raises the limit in force.
+    let limit = rustix::process::getrlimit(Resource::Nofile).maximum?;
     let needed = config.server.max_connections.get() + OTHER_FILES;
     Some(if limit < needed {
         Finding::warning(
             AREA,
             format!(
-                "this process may open {limit} files; server.max_connections needs up to {needed}"
+                "the server may open {limit} files; server.max_connections needs up to {needed}"
             ),
             "raise it (ulimit -n, LimitNOFILE= of systemd), or lower server.max_connections",
         )
     } else {
-        Finding::ok(AREA, format!("this process may open {limit} files"))
+        Finding::ok(AREA, format!("the server may open {limit} files"))
     })
 }

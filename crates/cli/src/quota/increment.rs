@@ -74,7 +74,11 @@ fn print(reply: &Reply, output: Output) -> Result<(), Failure> {
     Ok(output.print(reply, |out| table::write_fields(out, &fields))?)
 }
 
-fn print_exceeded(response: &ErrorResponse, amount: u64, output: Output) -> io::Result<()> {
+pub(super) fn print_exceeded(
+    response: &ErrorResponse,
+    amount: u64,
+    output: Output,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match output {
         Output::Json => {

@@ -35,6 +35,8 @@ struct Usage {
     period: String,
     limit: u64,
     used: u64,
+    #[serde(default)]
+    reserved: u64,
     remaining: u64,
     #[serde(rename = "usage_percent")]
     percent: f64,
@@ -72,6 +74,10 @@ impl Usage {
             ("quota", self.quota_id),
             ("subject", format!("{}:{}", self.subject_type, self.subject_id)),
             ("used", format!("{} of {} ({} %)", self.used, self.limit, self.percent)),
+        ]);
+        let reserved = (self.reserved > 0).then(|| ("reserved", self.reserved.to_string()));
+        fields.extend(reserved);
+        fields.extend([
             ("remaining", self.remaining.to_string()),
             ("period", self.period),
             ("reset at", self.reset_at),

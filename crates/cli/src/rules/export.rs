@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     PATH,
-    rule::{Rule, Spec},
+    rule::{Lease, Rule, Spec},
 };
 use crate::{client::Client, failure::Failure, output::Output, pages};
 
@@ -41,8 +41,17 @@ impl Exported {
 
 /// Strings are quoted as in JSON, so that YAML never reads them as a number or null.
 fn write_rule(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "  - scope: {}", spec.scope)?;
-    writeln!(out, "    identifier_pattern: {}", quoted(&spec.identifier_pattern))?;
+    if let Some(when) = &spec.when {
+        // JSON is YAML.
+        writeln!(out, "  - when: {when}")?;
+        let per = spec.per.iter().flatten().map(|name| quoted(name)).collect::<Vec<_>>();
+        writeln!(out, "    per: [{}]", per.join(", "))?;
+        writeln!(out, "    priority: {}", spec.priority.unwrap_or_default())?;
+        writeln!(out, "    stops: {}", spec.stops.unwrap_or_default())?;
+    } else {
+        writeln!(out, "  - scope: {}", spec.scope)?;
+        writeln!(out, "    identifier_pattern: {}", quoted(&spec.identifier_pattern))?;
+    }
     writeln!(out, "    limit: {}", spec.limit)?;
     writeln!(out, "    window_seconds: {}", spec.window_seconds)?;
     writeln!(out, "    algorithm: {}", spec.algorithm)?;
@@ -51,6 +60,10 @@ fn write_rule(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
     }
     if let Some(mode) = &spec.fail_mode {
         writeln!(out, "    fail_mode: {mode}")?;
+    }
+    if let Some(lease) = spec.lease {
+        let Lease { share_percent, hold_ms } = lease;
+        writeln!(out, "    lease: {{share_percent: {share_percent}, hold_ms: {hold_ms}}}")?;
     }
     if let Some(name) = &spec.name {
         writeln!(out, "    name: {}", quoted(name))?;

@@ -47,9 +47,13 @@ enum FieldType {
     Text,
     Number,
     Boolean,
+    /// A mapping with these fields, which are numbers.
+    Numbers(&'static [&'static str]),
+    /// Any nested value: conditions, and lists of attributes.
+    Nested,
 }
 
-const FIELDS: [(&str, FieldType); 9] = [
+const FIELDS: [(&str, FieldType); 14] = [
     ("name", FieldType::Text),
     ("scope", FieldType::Text),
     ("identifier_pattern", FieldType::Text),
@@ -58,6 +62,11 @@ const FIELDS: [(&str, FieldType); 9] = [
     ("algorithm", FieldType::Text),
     ("burst", FieldType::Number),
     ("fail_mode", FieldType::Text),
+    ("lease", FieldType::Numbers(&["share_percent", "hold_ms"])),
+    ("when", FieldType::Nested),
+    ("per", FieldType::Nested),
+    ("priority", FieldType::Number),
+    ("stops", FieldType::Boolean),
     ("enabled", FieldType::Boolean),
 ];
 
@@ -156,6 +165,10 @@ impl Converter<'_> {
         for (key, line, node) in entries {
             let field = format!("{path}.{key}");
             match FIELDS.iter().find(|(name, _)| *name == key) {
+                Some((_, FieldType::Numbers(known))) if matches!(node.value, Yaml::Map(_)) => {
+                    let numbers = self.numbers(&field, node.value, known);
+                    rule.insert(key, Value::Object(numbers));
+                }
                 Some((_, kind)) => match kind.to_json(node.value) {
                     Ok(value) => drop(rule.insert(key, value)),
                     Err(got) => {
@@ -167,6 +180,28 @@ impl Converter<'_> {
             self.lines.insert(field, line);
         }
         rule
+    }
+
+    /// A nested mapping, whose values are numbers.
+    fn numbers(&mut self, path: &str, value: Yaml, known: &[&str]) -> Map<String, Value> {
+        let mut numbers = Map::new();
+        let Yaml::Map(entries) = value else { return numbers };
+        for (key, line, node) in entries {
+            let field = format!("{path}.{key}");
+            if known.contains(&key.as_str()) {
+                match FieldType::Number.to_json(node.value) {
+                    Ok(value) => drop(numbers.insert(key, value)),
+                    Err(got) => {
+                        self.add_problem(&field, line, &format!("expected a value, got {got}"));
+                    }
+                }
+            } else {
+                let message = format!("unknown key; known here: {}", known.join(", "));
+                self.add_problem(&field, line, &message);
+            }
+            self.lines.insert(field, line);
+        }
+        numbers
     }
 
     fn add_problem(&mut self, field: &str, line: usize, message: &str) {
@@ -185,8 +220,11 @@ impl FieldType {
     /// rejects.
     fn to_json(self, value: Yaml) -> Result<Value, &'static str> {
         match (self, value) {
+            (Self::Nested, value) => Ok(nested(value)),
             (_, Yaml::Null) => Ok(Value::Null),
-            (_, Yaml::Quoted(text)) | (Self::Text, Yaml::Plain(text)) => Ok(Value::String(text)),
+            (_, Yaml::Quoted(text)) | (Self::Text | Self::Numbers(_), Yaml::Plain(text)) => {
+                Ok(Value::String(text))
+            }
             (Self::Number, Yaml::Plain(text)) => Ok(match text.parse::<i64>() {
                 Ok(number) => Value::from(number),
                 Err(_) => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
@@ -197,6 +235,24 @@ impl FieldType {
                 _ => Value::String(text),
             }),
             (_, other) => Err(other.kind()),
+        }
+    }
+}
+
+/// Returns a nested value; scalars without quotes are numbers, booleans and null as in YAML.
+fn nested(value: Yaml) -> Value {
+    match value {
+        Yaml::Null => Value::Null,
+        Yaml::Quoted(text) => Value::String(text),
+        Yaml::Plain(text) => match text.as_str() {
+            "true" | "True" | "TRUE" => Value::Bool(true),
+            "false" | "False" | "FALSE" => Value::Bool(false),
+            _ => FieldType::Number.to_json(Yaml::Plain(text)).unwrap_or_default(),
+        },
+        Yaml::List(items) => items.into_iter().map(|item| nested(item.value)).collect(),
+        Yaml::Map(entries) => {
+            let entries = entries.into_iter().map(|(key, _, node)| (key, nested(node.value)));
+            Value::Object(entries.collect())
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 /// List rules.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only rules of this scope: service, user or endpoint.
+    /// Only rules of this scope: service, user, endpoint or attributes.
     #[arg(long)]
     scope: Option<String>,
     /// Only enabled rules.

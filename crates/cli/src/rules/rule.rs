@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use headgate::LeasePolicy;
 use headgate_ratelimit::Window;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A stored rule.
 #[derive(Debug, Deserialize)]
@@ -13,6 +15,8 @@ pub(super) struct Rule {
     pub(super) spec: Spec,
     created_at: String,
     updated_at: String,
+    #[serde(default)]
+    warnings: Vec<Warning>,
 }
 
 /// The fields of a rule that users set.
@@ -29,7 +33,31 @@ pub(super) struct Spec {
     pub(super) burst: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fail_mode: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lease: Option<Lease>,
+    /// Only rules over attributes have this and the next three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) when: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) per: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) priority: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stops: Option<bool>,
     pub(super) enabled: bool,
+}
+
+/// A warning about a rule.
+#[derive(Debug, Deserialize)]
+struct Warning {
+    message: String,
+}
+
+/// The lease of a rule.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) struct Lease {
+    pub(super) share_percent: u64,
+    pub(super) hold_ms: u64,
 }
 
 /// The algorithm of rules that set none.
@@ -39,7 +67,7 @@ const DEFAULT_ALGORITHM: &str = "token_bucket";
 
 impl Rule {
     pub(super) fn fields(self) -> Vec<(&'static str, String)> {
-        let Self { id, spec, created_at, updated_at } = self;
+        let Self { id, spec, created_at, updated_at, warnings } = self;
         let subjects = spec.subjects();
         let window = Window::from_secs(spec.window_seconds);
         let mut fields = vec![("id", id)];
@@ -52,13 +80,23 @@ impl Rule {
         ]);
         fields.extend(spec.burst.map(|burst| ("burst", burst.to_string())));
         fields.extend(spec.fail_mode.map(|mode| ("fail mode", mode)));
+        fields.extend(spec.lease.map(|lease| ("lease", lease.to_string())));
+        fields.extend(spec.when.map(|when| ("when", when.to_string())));
+        fields.extend(spec.per.map(|per| ("per", per.join(", "))));
+        fields.extend(spec.priority.map(|priority| ("priority", priority.to_string())));
+        fields.extend(spec.stops.map(|stops| ("stops", yes_or_no(stops))));
         fields.extend([
-            ("enabled", if spec.enabled { "yes" } else { "no" }.to_owned()),
+            ("enabled", yes_or_no(spec.enabled)),
             ("created at", created_at),
             ("updated at", updated_at),
         ]);
+        fields.extend(warnings.into_iter().map(|warning| ("warning", warning.message)));
         fields
     }
+}
+
+fn yes_or_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_owned()
 }
 
 // === impl Spec ===
@@ -67,6 +105,22 @@ impl Spec {
     /// Scope and pattern.
     pub(super) fn subjects(&self) -> String {
         format!("{}:{}", self.scope, self.identifier_pattern)
+    }
+}
+
+// === impl Lease ===
+
+impl From<LeasePolicy> for Lease {
+    fn from(policy: LeasePolicy) -> Self {
+        Self { share_percent: policy.share_percent().into(), hold_ms: policy.hold_ms().into() }
+    }
+}
+
+/// As on the command line.
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policy = LeasePolicy::new(self.share_percent, self.hold_ms);
+        policy.unwrap_or(LeasePolicy::OFF).fmt(f)
     }
 }
 
@@ -82,6 +136,21 @@ impl fmt::Display for Spec {
         }
         if let Some(mode) = &self.fail_mode {
             write!(f, ", fail {mode}")?;
+        }
+        if let Some(lease) = &self.lease {
+            write!(f, ", lease {lease}")?;
+        }
+        if let Some(when) = &self.when {
+            write!(f, ", when {when}")?;
+        }
+        if let Some(per) = self.per.as_deref().filter(|per| !per.is_empty()) {
+            write!(f, ", per {}", per.join(", "))?;
+        }
+        if let Some(priority) = self.priority.filter(|priority| *priority != 0) {
+            write!(f, ", priority {priority}")?;
+        }
+        if self.stops == Some(true) {
+            f.write_str(", stops others")?;
         }
         if !self.enabled {
             f.write_str(", disabled")?;

@@ -1,11 +1,12 @@
 //! `headgate rules create` and `headgate rules update`
 
 use clap::{Args, ValueEnum};
+use headgate::LeasePolicy;
 use headgate_ratelimit::Window;
 use reqwest::{Method, header::ETAG};
 use serde_json::{Map, Value, json};
 
-use super::{PATH, Rule};
+use super::{PATH, Rule, rule::Lease};
 use crate::{
     client::{Client, ClientError, Reply},
     failure::Failure,
@@ -15,8 +16,8 @@ use crate::{
 /// Create a rule.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("scope", |arg| arg.required(true)),
-    mut_arg("pattern", |arg| arg.required(true)),
+    mut_arg("scope", |arg| arg.required_unless_present_any(["when", "per"])),
+    mut_arg("pattern", |arg| arg.required_unless_present_any(["when", "per"])),
     mut_arg("limit", |arg| arg.required(true)),
     mut_arg("window", |arg| arg.required(true))
 )]
@@ -65,6 +66,22 @@ struct RuleOptions {
     /// How to decide while the store is unavailable: capped, open, closed or local.
     #[arg(long, value_name = "MODE")]
     fail_mode: Option<String>,
+    /// Part of the limit that a server takes in advance from Redis, and for how long: 10%/200ms; or
+    /// off.
+    #[arg(long, value_name = "SHARE/HOLD")]
+    lease: Option<LeasePolicy>,
+    /// Conditions of a rule over attributes, in JSON: `{"path": "/v1/*", "method": ["POST"]}`.
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    when: Option<Value>,
+    /// Attributes that a rule over attributes counts by, separated by commas.
+    #[arg(long, value_name = "ATTRIBUTES", value_delimiter = ',')]
+    per: Option<Vec<String>>,
+    /// Priority of a rule over attributes, -1000 to 1000.
+    #[arg(long, allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// Where the rule matches, rules of a lower priority do not apply: true or false.
+    #[arg(long)]
+    stops: Option<bool>,
     #[command(flatten)]
     enabled: EnabledFlags,
 }
@@ -75,6 +92,9 @@ enum OptionalField {
     Name,
     Burst,
     FailMode,
+    Lease,
+    When,
+    Per,
 }
 
 // === impl Create ===
@@ -96,11 +116,15 @@ impl Update {
         let current: Rule = read.json()?;
         // PUT requires these; an optional field that is left out keeps its value.
         let mut rule = Map::from_iter([
-            ("scope".to_owned(), json!(current.spec.scope)),
-            ("identifier_pattern".to_owned(), json!(current.spec.identifier_pattern)),
             ("limit".to_owned(), json!(current.spec.limit)),
             ("window_seconds".to_owned(), json!(current.spec.window_seconds)),
         ]);
+        // A rule over attributes has neither.
+        if current.spec.when.is_none() {
+            rule.insert("scope".to_owned(), json!(current.spec.scope));
+            let pattern = json!(current.spec.identifier_pattern);
+            rule.insert("identifier_pattern".to_owned(), pattern);
+        }
         rule.extend(changes);
         Ok(client.put_if_match(&path, &rule, read.headers.get(ETAG))?)
     }
@@ -120,8 +144,22 @@ impl RuleOptions {
             ("algorithm", self.algorithm.map(Value::from)),
             ("burst", self.burst.map(Value::from)),
             ("fail_mode", self.fail_mode.map(Value::from)),
+            ("lease", self.lease.map(|policy| json!(Lease::from(policy)))),
+            ("when", self.when),
+            ("per", self.per.map(Value::from)),
+            ("priority", self.priority.map(Value::from)),
+            ("stops", self.stops.map(Value::from)),
             ("enabled", self.enabled.value().map(Value::from)),
         ])
+    }
+}
+
+/// Parses a JSON object.
+fn json_object(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(_) => Err("expected a JSON object".to_owned()),
+        Err(error) => Err(format!("expected a JSON object: {error}")),
     }
 }
 
@@ -133,6 +171,9 @@ impl OptionalField {
             Self::Name => "name",
             Self::Burst => "burst",
             Self::FailMode => "fail_mode",
+            Self::Lease => "lease",
+            Self::When => "when",
+            Self::Per => "per",
         }
     }
 }

@@ -49,6 +49,16 @@ fn prints_and_applies_the_difference() {
     let again = apply(&server, &raised, &[]);
     assert_eq!(printed(&again), "nothing to change (2 unchanged)\n");
 
+    let leased = raised.replace(
+        "fail_mode: closed\n",
+        "fail_mode: closed\n    lease: {share_percent: 10, hold_ms: 200}\n",
+    );
+    let third = apply(&server, &leased, &[]);
+    let expected = "~ user:u1 60s: lease none -> {";
+    assert!(printed(&third).starts_with(expected), "{third:?}");
+    assert!(printed(&apply(&server, &leased, &[])).starts_with("nothing to change"));
+    apply(&server, &raised, &[]);
+
     // A field that is left out is removed.
     let back = apply(&server, TWO, &[]);
     assert!(

@@ -142,6 +142,26 @@ fn a_restored_server_is_as_it_was_at_the_backup() {
 }
 
 #[test]
+fn the_file_of_a_stopped_server_is_complete_by_itself() {
+    let mut server = Server::start(&[NO_TOKENS]);
+    until_ready(&server);
+    let plan = quota(&server, "acme", 10);
+    assert!(increment(&server, &plan, "a"));
+    let data = server.folder().join("data");
+    assert!(fs::metadata(data.join("headgate.db-wal")).unwrap().len() > 0);
+    assert!(server.stop("-TERM").success());
+    let left: Vec<_> = fs::read_dir(&data).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["headgate.db"]);
+
+    let copy = server.folder().join("copy.db");
+    fs::copy(data.join("headgate.db"), &copy).unwrap();
+    let url = format!("sqlite://{}", copy.display());
+    let copy = Server::start(&[NO_TOKENS, ("HEADGATE__DATABASE__URL", &url)]);
+    until_ready(&copy);
+    assert_eq!(used(&copy, &plan), 1);
+}
+
+#[test]
 fn a_backup_says_what_to_do_about_postgres_and_missing_files() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy");

@@ -3,8 +3,8 @@
 use std::{net::TcpListener, process::Output};
 
 use headgate_testkit::{
-    Issuer, ManagementServer, Postgres, Redis, RedisCluster, Sentinel, free_port, require,
-    skewed_clock,
+    CertificateAuthority, Issuer, ManagementServer, Nginx, Postgres, Redis, RedisCluster, Sentinel,
+    free_port, require, skewed_clock,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -220,6 +220,8 @@ fn services_that_are_down_are_reported_together() {
         ("HEADGATE__ENVOY__XDS__URL", &address("")),
         ("HEADGATE__OBSERVABILITY__TRACE__ENABLED", "true"),
         ("HEADGATE__OBSERVABILITY__TRACE__ENDPOINT", &address("")),
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__ENABLED", "true"),
+        ("HEADGATE__OBSERVABILITY__METRICS__OTLP__ENDPOINT", &address("")),
         (
             "HEADGATE__WEBHOOKS",
             &format!("[{{url: '{}', secret: hidden-0123456789}}]", address("/hidden")),
@@ -229,7 +231,7 @@ fn services_that_are_down_are_reported_together() {
     for area in ["redis", "database", "jwks", "xds"] {
         found.find("error", area, "");
     }
-    for area in ["traces", "webhooks"] {
+    for area in ["traces", "metrics", "webhooks"] {
         found.find("warning", area, "cannot connect");
     }
     found.hides("hidden");
@@ -247,9 +249,64 @@ fn services_that_are_up_are_ok() {
         ("HEADGATE__WEBHOOKS", &format!("[{{url: '{receiver}', secret: s-0123456789abcdef}}]")),
     ]);
     found.find("ok", "jwks", "keys");
-    found.find("ok", "xds", "answers");
+    found.find("ok", "xds", "accepts connections");
     found.find("ok", "webhooks", "accepts connections");
     assert_eq!(found.code(), Some(0), "{found:?}");
+}
+
+#[test]
+fn receivers_over_tls_must_be_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new("authority");
+    let files = authority.issue(&["127.0.0.1"]).write(folder.path(), "receiver");
+    let clients = authority.write(folder.path());
+    let behind = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = behind.local_addr().unwrap().port();
+    let nginx = require!(Nginx::start_tls(port, &files, Some(&clients)));
+    let webhooks = |more: &str| {
+        let port = nginx.port();
+        format!("[{{url: 'https://127.0.0.1:{port}/x', secret: s-0123456789abcdef{more}}}]")
+    };
+    let of = |more: &str| Findings::of(&[("HEADGATE__WEBHOOKS", &webhooks(more))]);
+    of("").find("warning", "webhooks", "not trusted: set webhooks[].ca_file");
+    let trusting = format!(", ca_file: {}", clients.display());
+    let (cert, key) = authority.issue(&["client.test"]).write(folder.path(), "client");
+    let named = format!("{trusting}, cert_file: {}, key_file: {}", cert.display(), key.display());
+    of(&named).find("ok", "webhooks", "accepts connections");
+    // Nothing was sent to the receiver behind it.
+    behind.set_nonblocking(true).unwrap();
+    assert!(behind.accept().is_err());
+}
+
+#[cfg(feature = "kafka")]
+#[test]
+fn brokers_are_asked_about_topics() {
+    let kafka = require!(headgate_testkit::Kafka::builder().secure().start());
+    let secure = kafka.secure();
+    let variables = |password| {
+        [
+            ("HEADGATE__KAFKA__BROKERS", secure.sasl_ssl.clone()),
+            ("HEADGATE__KAFKA__SECURITY_PROTOCOL", "SASL_SSL".to_owned()),
+            ("HEADGATE__KAFKA__SASL_MECHANISM", "SCRAM-SHA-512".to_owned()),
+            ("HEADGATE__KAFKA__USERNAME", secure.username.to_owned()),
+            ("HEADGATE__KAFKA__PASSWORD", password),
+            ("HEADGATE__KAFKA__CA_FILE", secure.ca_file.to_str().unwrap().to_owned()),
+            ("HEADGATE__KAFKA__TOPIC_THRESHOLD", "no.such.topic".to_owned()),
+        ]
+    };
+    let of = |password: &str| {
+        let variables = variables(password.to_owned());
+        let variables: Vec<_> = variables.iter().map(|(name, it)| (*name, it.as_str())).collect();
+        Findings::of(&variables)
+    };
+    let found = of(secure.password);
+    found.find("ok", "kafka", "the brokers answer (1 in the cluster)");
+    found.find("warning", "kafka", "there is no topic no.such.topic");
+    // It was not created by the question.
+    of(secure.password).find("warning", "kafka", "there is no topic no.such.topic");
+    let wrong = of("hidden-password");
+    wrong.find("warning", "kafka", "no broker answers");
+    wrong.hides("hidden-password");
 }
 
 #[test]
@@ -359,6 +416,41 @@ fn ports_are_free_served_or_taken() {
     let found = Findings::of(&[("HEADGATE__SERVER__GRPC_PORT", &taken)]);
     found.find("error", "listeners", "server.grpc_port: cannot listen");
     assert_eq!(found.code(), Some(1));
+}
+
+#[test]
+fn unix_sockets_are_free_served_or_unusable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (rest, grpc) = (path("rest.sock"), path("grpc.sock"));
+    let sockets =
+        [("HEADGATE__SERVER__UNIX_SOCKET", &*rest), ("HEADGATE__SERVER__GRPC_UNIX_SOCKET", &grpc)];
+    let found = Findings::of(&sockets);
+    found.find("ok", "listeners", "rest.sock can be created");
+    assert!(folder.path().read_dir().unwrap().next().is_none(), "nothing is created");
+    let mut server = Server::start(&sockets);
+    super::backup::until_ready(&server);
+    let found = Findings::of(&sockets);
+    found.find("ok", "listeners", "rest.sock is served by Headgate");
+    found.find("ok", "listeners", "grpc.sock is served by Headgate");
+    server.stop("-KILL");
+    let found = Findings::of(&sockets);
+    found.find("ok", "listeners", "rest.sock is left over");
+
+    let _other = std::os::unix::net::UnixListener::bind(path("other.sock")).unwrap();
+    std::fs::write(path("file"), "").unwrap();
+    let long = path(&"a".repeat(200));
+    let (taken, file, nowhere) = (path("other.sock"), path("file"), path("none/rest.sock"));
+    for (path, reason) in [
+        (&taken, "another process listens there"),
+        (&file, "is not a socket"),
+        (&nowhere, "No such file or directory"),
+        (&long, "path must be shorter"),
+    ] {
+        let found = Findings::of(&[("HEADGATE__SERVER__GRPC_UNIX_SOCKET", path)]);
+        found.find("error", "listeners", reason);
+        assert_eq!(found.code(), Some(1));
+    }
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn an_export_can_be_applied_to_another_server() {
     drafts.push(json!({
         "scope": "endpoint", "identifier_pattern": "/orders", "limit": 5, "window_seconds": 3600,
         "algorithm": "leaky_bucket", "burst": 2, "fail_mode": "local", "enabled": false,
+        "lease": {"share_percent": 20, "hold_ms": 150},
     }));
     printed(&server.run_with(&["rules", "apply", "-f", "-"], &json!(drafts).to_string()));
 

@@ -1,6 +1,11 @@
 //! Clients that send many requests and read no response.
 
-use std::{fs, net::SocketAddr, time::Duration};
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    process::Command,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -164,4 +169,60 @@ fn memory_for_unfinished_requests_is_bounded() {
         assert!(serves_others(&server), "other clients are served meanwhile");
     }
     assert!(most < before + MAX_GROWTH_KB, "{before} kB became {most} kB");
+}
+
+#[test]
+fn memory_for_the_heads_of_unfinished_requests_is_bounded() {
+    let server = Server::start(&[]);
+    assert!(serves_others(&server));
+    let before = resident(&server);
+    let runtime = Runtime::new().unwrap();
+    let mut most = before;
+    let mut open = Vec::new();
+    let header = "x".repeat(14_000);
+    // Together they send 280 MB.
+    for _ in 0..2 * CONNECTIONS {
+        open.push(runtime.block_on(async {
+            let mut client = SlowReader::connect(address(server.url())).await;
+            let mut bodies = Vec::new();
+            for _ in 0..STREAMS {
+                let request = Request::post("http://here/api/v1/ratelimit/check")
+                    .header("content-type", "application/json")
+                    .header("x-header", &header)
+                    .body(())
+                    .unwrap();
+                let ready = time::timeout(LIMIT, client.requests.clone().ready()).await;
+                let Ok(Ok(mut ready)) = ready else {
+                    break;
+                };
+                let Ok((response, body)) = ready.send_request(request, false) else {
+                    break;
+                };
+                client.responses.push(response);
+                bodies.push(body);
+            }
+            (client, bodies)
+        }));
+        most = most.max(resident(&server));
+    }
+    assert!(serves_others(&server), "other clients are served meanwhile");
+    assert!(most < before + MAX_GROWTH_KB, "{before} kB became {most} kB");
+}
+
+#[test]
+fn idle_connections_do_not_use_up_the_files_of_the_process() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 300; exec \"$0\" serve", env!("CARGO_BIN_EXE_headgate")]);
+    // Idle connections stay as long as nobody needs their places.
+    command.env_clear().env("HEADGATE__SERVER__IDLE_TIMEOUT_SECONDS", "3600");
+    let server = Server::start_by(command);
+    let address = address(server.url());
+    // The last ones wait to be accepted until the first ones are closed.
+    let _idle: Vec<_> = (0..400).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert!(serves_others(&server));
+    let metrics = http(&server, "GET /metrics", &[], "");
+    let open = metrics.lines().find_map(|line| line.strip_prefix("headgate_connections{"));
+    let open: u64 = open.and_then(|line| line.rsplit(' ').next()).unwrap().parse().unwrap();
+    assert!(open <= 150, "{open}");
+    assert!(http(&server, "GET /readyz", &[], "").contains(r#""database":"ok""#));
 }

@@ -115,6 +115,48 @@ fn increments_are_charged_until_the_quota_is_exceeded() {
 }
 
 #[test]
+fn units_are_reserved_used_settled_cancelled_and_refunded() {
+    let server = Server::start(&[]);
+    let id = create(&server, &[]);
+    let reserve = ["quota", "reserve", &id, "--amount", "6", "--ttl", "60", "--request-id", "a"];
+    let made = server.json(&reserve);
+    let one = made["id"].as_str().unwrap();
+    assert_eq!(server.json(&reserve)["id"], one, "the same reservation");
+    let usage = server.run(&["quota", "usage", &id]);
+    let expected = [("used", "0 of 10 (0 %)"), ("reserved", "6"), ("remaining", "4")];
+    assert_eq!(fields(printed(&usage))[2..5], expected);
+    let refused = server.run(&["quota", "reserve", &id, "--amount", "5"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(fields(stdout(&refused))[..2], [("allowed", "no"), ("requested", "5")]);
+
+    let used = server.run(&["quota", "use", &id, one, "--amount", "2"]);
+    let used = fields(printed(&used));
+    assert_eq!(used[2..6], [("charged", "2"), ("owed", "0"), ("held", "4"), ("stop", "no")]);
+    let settled = server.run(&["quota", "settle", &id, one, "--amount", "5"]);
+    let settled = fields(printed(&settled));
+    let expected = [("status", "settled"), ("settled", "5"), ("returned", "1"), ("owed", "0")];
+    assert_eq!(settled[2..6], expected);
+    let another = server.run(&["quota", "settle", &id, one, "--amount", "4"]);
+    assert!(failure(&another).contains("was settled for 5 without overdraft"), "{another:?}");
+    let shown = server.run(&["quota", "reservation", &id, one]);
+    assert_eq!(fields(printed(&shown))[..2], [("reservation", one), ("quota", id.as_str())]);
+
+    let other = server.json(&["quota", "reserve", &id, "--amount", "5"]);
+    let other = other["id"].as_str().unwrap();
+    let stopped = server.run(&["quota", "use", &id, other, "--amount", "5"]);
+    assert_eq!(stopped.status.code(), Some(2), "nothing is left: {stopped:?}");
+    assert_eq!(server.json(&["quota", "cancel", &id, other])["settled"], 5);
+    let unknown = server.run(&["quota", "cancel", &id, "qres_2026-02_0"]);
+    assert!(failure(&unknown).contains("quota reservation not found"), "{unknown:?}");
+
+    printed(&server.run(&["quota", "reset", &id, "--reason", "a new plan"]));
+    printed(&server.run(&["quota", "increment", &id, "--amount", "3", "--request-id", "b"]));
+    let refunded = server.run(&["quota", "refund", &id, "--request-id", "b"]);
+    let expected = [("refunded", "3"), ("used", "0 (0 %)"), ("remaining", "10")];
+    assert_eq!(fields(printed(&refunded))[1..], expected);
+}
+
+#[test]
 fn events_are_printed_once_and_can_be_followed() {
     let server = Server::start(&[]);
     let nothing = server.run(&["quota", "events"]);

@@ -1,11 +1,13 @@
-//! Redis, PostgreSQL and the server fail in turn while 32 clients increment one quota.
+//! Redis, PostgreSQL and the server fail in turn while 32 clients increment one quota, or reserve
+//! units of it and settle them.
 
 mod client;
+mod reserving;
 mod tally;
 
-use std::thread;
+use std::{thread, time::Duration};
 
-use headgate_testkit::{Postgres, Redis, require};
+use headgate_testkit::{Postgres, Redis, require, wait_until};
 use serde_json::{Value, json};
 
 use self::{
@@ -34,6 +36,34 @@ struct Stage {
 }
 
 impl Stage {
+    /// Starts everything, and creates the quota.
+    fn set(postgres: Postgres, redis: Redis) -> Self {
+        let server = Self::serve(&postgres, &redis);
+        let target = Target::new(server.url());
+        let (tally, quota) = (Tally::default(), String::new());
+        let mut stage = Self { postgres, redis, server, target, tally, quota };
+        let made = stage.json("POST /api/v1/quotas", &policy(1_000_000));
+        made["id"].as_str().unwrap().clone_into(&mut stage.quota);
+        stage
+    }
+
+    /// Starts the clients.
+    fn start(&self, client: fn(usize, &str, &Target, &Tally)) -> Vec<thread::JoinHandle<()>> {
+        let start = |number| {
+            let (id, target, tally) = (self.quota.clone(), self.target.clone(), self.tally.clone());
+            thread::spawn(move || client(number, &id, &target, &tally))
+        };
+        (0..CLIENTS).map(start).collect()
+    }
+
+    /// Stops the clients.
+    fn stop(&self, clients: Vec<thread::JoinHandle<()>>) {
+        self.tally.note(|counts| counts.stopped = true);
+        for client in clients {
+            client.join().unwrap();
+        }
+    }
+
     fn serve(postgres: &Postgres, redis: &Redis) -> Server {
         let (database, store) = (postgres.url(), redis.url());
         Server::start_with_log(&[
@@ -114,19 +144,9 @@ fn policy(limit: u64) -> Value {
 #[test]
 fn no_acknowledged_unit_is_lost_and_the_limit_holds() {
     let (postgres, redis) = (require!(Postgres::start()), require!(Redis::start()));
-    let server = Stage::serve(&postgres, &redis);
-    let target = Target::new(server.url());
-    let (tally, quota) = (Tally::default(), String::new());
-    let mut stage = Stage { postgres, redis, server, target, tally, quota };
-    let made = stage.json("POST /api/v1/quotas", &policy(1_000_000));
-    let id = made["id"].as_str().unwrap().to_owned();
-    stage.quota.clone_from(&id);
-    let clients: Vec<_> = (0..CLIENTS)
-        .map(|number| {
-            let (id, target, tally) = (id.clone(), stage.target.clone(), stage.tally.clone());
-            thread::spawn(move || client(number, &id, &target, &tally))
-        })
-        .collect();
+    let mut stage = Stage::set(postgres, redis);
+    let id = stage.quota.clone();
+    let clients = stage.start(client);
 
     for _ in 0..ROUNDS {
         stage.fail_components_in_turn();
@@ -140,10 +160,7 @@ fn no_acknowledged_unit_is_lost_and_the_limit_holds() {
     stage.redis.cli(&["FLUSHALL"]);
     stage.kill_server();
     stage.wait_for_denied(2 * CLIENTS as u64);
-    stage.tally.note(|counts| counts.stopped = true);
-    for client in clients {
-        client.join().unwrap();
-    }
+    stage.stop(clients);
 
     let used = stage.ledger("SELECT used FROM quota.quota_usages");
     let charged = stage.ledger("SELECT sum(amount) FROM quota.quota_increments");
@@ -157,5 +174,47 @@ fn no_acknowledged_unit_is_lost_and_the_limit_holds() {
     assert!(used <= limit, "above the limit: {print}");
     // The remaining units are fewer than the largest request.
     assert!(limit - used < client::LARGEST, "{print}");
+    assert_eq!(stage.shown(), used, "{print}");
+}
+
+#[test]
+fn no_settled_unit_is_lost_and_the_limit_holds_with_reservations() {
+    let (postgres, redis) = (require!(Postgres::start()), require!(Redis::start()));
+    let mut stage = Stage::set(postgres, redis);
+    let id = stage.quota.clone();
+    let clients = stage.start(reserving::client);
+
+    stage.fail_components_in_turn();
+    // Lower the limit, and let components fail while usage reaches it. Used units include reserved
+    // ones in the ledger.
+    let limit = stage.ledger("SELECT used FROM quota.quota_usages") + 3 * BETWEEN;
+    stage.json(&format!("PUT /api/v1/quotas/{id}"), &policy(limit));
+    stage.kill_server();
+    stage.wait_for_denied(2 * CLIENTS as u64);
+    stage.redis.cli(&["FLUSHALL"]);
+    stage.kill_server();
+    stage.wait_for_denied(2 * CLIENTS as u64);
+    assert!(stage.ledger("SELECT used FROM quota.quota_usages") <= limit);
+    stage.stop(clients);
+
+    // What was abandoned comes back when its TTL is over.
+    let nothing_reserved = || stage.ledger("SELECT reserved FROM quota.quota_usages") == 0;
+    assert!(wait_until(Duration::from_secs(60), nothing_reserved), "{}", stage.server.log());
+    let used = stage.ledger("SELECT used FROM quota.quota_usages");
+    let charged = stage.ledger("SELECT sum(charged) FROM quota.quota_reservations");
+    let held = stage.ledger("SELECT sum(held) FROM quota.quota_reservations");
+    let expired =
+        stage.ledger("SELECT count(*) FROM quota.quota_reservations WHERE status = 'expired'");
+    let counts = stage.tally.counts();
+    let (acknowledged, unanswered) = (counts.acknowledged, counts.unanswered);
+    let print = format!(
+        "ledger {used}, by reservation {charged}, limit {limit}, {expired} expired, {counts}"
+    );
+    println!("{print}");
+    assert_eq!((used, held), (charged, 0), "{print}");
+    assert!(acknowledged <= used, "something was lost: {print}");
+    assert!(used <= acknowledged + unanswered, "something was charged twice: {print}");
+    assert!(used <= limit, "above the limit: {print}");
+    assert!(expired > 0, "{print}");
     assert_eq!(stage.shown(), used, "{print}");
 }

@@ -173,7 +173,7 @@ fn reload_shows_what_is_applied_and_what_needs_a_restart() {
     assert!(!server.log_has("hunter2"), "{}", server.server.log());
 
     // The file is as before: nothing waits for a restart.
-    assert_eq!(server.reload(""), ["server.request_timeout_seconds"]);
+    assert_eq!(server.reload("{}"), ["server.request_timeout_seconds"]);
     assert_eq!(server.metric("headgate_config_restart_required"), "0");
     assert_eq!(server.metric("headgate_config_hash"), before);
     assert!(server.ready()["checks"]["config"].is_null());

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Server, failure, json, printed};
+use crate::harness::{Server, failure, json, printed, stderr};
 
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
@@ -32,7 +32,7 @@ fn create_and_get_print_the_rule() {
     assert_eq!(printed(&server.run(&["rules", "list"])), "no rules\n");
 
     let options = ["--name", "all_users", "--algorithm", "leaky_bucket", "--burst", "20"];
-    let more = ["--fail-mode", "closed"];
+    let more = ["--fail-mode", "closed", "--lease", "10%/200ms"];
     let arguments = [&["rules", "create"], &every("*")[..], &options, &more].concat();
     let created = server.run(&arguments);
     let shown = fields(printed(&created));
@@ -46,10 +46,11 @@ fn create_and_get_print_the_rule() {
         ("algorithm", "leaky_bucket"),
         ("burst", "20"),
         ("fail mode", "closed"),
+        ("lease", "10%/200ms"),
         ("enabled", "yes"),
     ];
-    assert_eq!(shown[..9], expected);
-    assert_eq!((shown[9].0, shown[10].0, shown.len()), ("created at", "updated at", 11));
+    assert_eq!(shown[..10], expected);
+    assert_eq!((shown[10].0, shown[11].0, shown.len()), ("created at", "updated at", 12));
 
     assert_eq!(printed(&server.run(&["rules", "get", id])), printed(&created));
     let got = server.json(&["rules", "get", id]);
@@ -57,6 +58,27 @@ fn create_and_get_print_the_rule() {
         (&got["id"], &got["identifier_pattern"], &got["burst"]),
         (&json!(id), &json!("*"), &json!(20))
     );
+}
+
+#[test]
+fn a_lease_is_changed_turned_off_and_cleared() {
+    let server = Server::start(&[]);
+    let id = create(&server, &[&every("*")[..], &["--lease", "10%/200ms"]].concat());
+    let update = |options: &[&str]| server.json(&[&["rules", "update", &id], options].concat());
+    let lease = |share: u64, hold: u64| json!({"share_percent": share, "hold_ms": hold});
+    assert_eq!(update(&["--limit", "50"])["lease"], lease(10, 200), "kept");
+    assert_eq!(update(&["--lease", "5%/100ms"])["lease"], lease(5, 100));
+    assert_eq!(update(&["--lease", "off"])["lease"], lease(0, 0));
+    assert_eq!(printed(&server.run(&["rules", "get", &id])).matches("off").count(), 1);
+    assert_eq!(update(&["--clear", "lease"]).get("lease"), None);
+
+    let wrong = server.run(&["rules", "update", &id, "--lease", "60%/200ms"]);
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    let message = "share_percent must be 1 to 50\n";
+    assert!(stderr(&wrong).contains(message), "{wrong:?}");
+    let long = server.run(&["rules", "update", &id, "--lease", "5%/200ms", "--window", "1s"]);
+    let message = "lease.hold_ms must be at most 100, a tenth of the window";
+    assert!(failure(&long).contains(message), "{long:?}");
 }
 
 #[test]
@@ -199,4 +221,46 @@ fn usage_errors_are_found_before_a_request_is_sent() {
         assert!(failure(&output).contains(expected), "{output:?}");
     }
     assert_eq!(json(&server.run(&["rules", "list", "--output", "json"])), json!({ "rules": [] }));
+}
+
+#[test]
+fn rules_over_attributes_are_created_checked_explained_and_exported() {
+    let server = Server::start(&[]);
+    let when = r#"{"method":["POST","PUT"],"path":"/v1/*"}"#;
+    let limit = ["--name", "exports", "--limit", "2", "--window", "24h"];
+    let id = create(&server, &[&limit[..], &["--when", when, "--per", "tenant,user"]].concat());
+    let shown = server.run(&["rules", "get", &id]);
+    let shown = fields(printed(&shown));
+    assert!(
+        shown.contains(&("when", when)) && shown.contains(&("per", "tenant, user")),
+        "{shown:?}"
+    );
+
+    let attributes = ["tenant=acme", "user=u1", "path=/v1/x", "method=POST"];
+    let attributes: Vec<&str> = attributes.iter().flat_map(|it| ["--attribute", it]).collect();
+    let check = |cost: &str| server.run(&[&["check", "--cost", cost], &attributes[..]].concat());
+    let first = check("2");
+    let decided = fields(printed(&first));
+    assert_eq!(decided[..2], [("allowed", "yes"), ("rule", "exports")]);
+    assert_eq!(check("1").status.code(), Some(2), "denied");
+    let other = server.run(&["check", "--attribute", "tenant=acme"]);
+    assert_eq!(fields(printed(&other)), [("allowed", "yes"), ("reason", "no rule matches")]);
+    let explained = server.run(&["explain", "--attribute", "tenant=acme"]);
+    assert!(printed(&explained).contains("the check has no attribute path"), "{explained:?}");
+    let nothing = server.run(&["check"]);
+    assert!(
+        stderr(&nothing).contains("<SCOPE>"),
+        "a subject or attributes are needed: {nothing:?}"
+    );
+
+    // An update keeps the conditions; an exported file changes nothing.
+    let updated = server.json(&["rules", "update", &id, "--limit", "7", "--priority", "-3"]);
+    assert_eq!((&updated["per"], &updated["priority"]), (&json!(["tenant", "user"]), &json!(-3)));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), printed(&server.run(&["rules", "export"]))).unwrap();
+    let plan = server.json(&["rules", "apply", "--dry-run", "-f", file.path().to_str().unwrap()]);
+    assert_eq!((&plan["unchanged"], &plan["updated"]), (&json!(1), &json!([])), "{plan}");
+    let warned =
+        create(&server, &["--name", "p", "--limit", "1", "--window", "1m", "--per", "path"]);
+    assert!(!warned.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, os::unix::net::UnixDatagram, process::Command, time::Duration};
 
-use headgate_testkit::{find_program, free_port, require};
+use headgate_testkit::{find_program, free_port, require, wait_until};
 
 use crate::harness::{Server, http, stderr};
 
@@ -59,6 +59,26 @@ fn the_service_manager_is_notified() {
 }
 
 #[test]
+fn a_reload_during_the_drain_does_not_report_ready_again() {
+    let manager = Manager::new();
+    let address = manager.address();
+    let mut server = Server::start_with_log(&[
+        ("NOTIFY_SOCKET", &address),
+        ("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "3600"),
+    ]);
+    assert_eq!(manager.next(), "READY=1");
+    server.send("-TERM");
+    assert_eq!(manager.next(), "STOPPING=1");
+    server.send("-HUP");
+    let reloaded = || server.log().contains("reloaded the configuration");
+    assert!(wait_until(LIMIT, reloaded), "{}", server.log());
+    server.stop("-TERM");
+    manager.socket.set_nonblocking(true).unwrap();
+    let nothing = manager.socket.recv(&mut [0; 256]).unwrap_err();
+    assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
 fn the_watchdog_is_silent_unless_it_is_asked_for() {
     let manager = Manager::new();
     let address = manager.address();
@@ -82,7 +102,7 @@ fn systemd_passes_its_sockets() {
         let rest = rest.clone();
         move || {
             let connects = || std::net::TcpStream::connect(&rest).is_ok();
-            assert!(headgate_testkit::wait_until(LIMIT, connects), "nothing listens");
+            assert!(wait_until(LIMIT, connects), "nothing listens");
         }
     });
     let server = Server::start_by(launcher);

@@ -122,6 +122,7 @@ fn assert_check_span(span: &Span) {
     let expected = [
         "headgate.allowed=true",
         "headgate.degraded=false",
+        "headgate.leased=false",
         "headgate.request_id=check-1",
         "http.request.method=POST",
         "http.response.status_code=200",
@@ -143,6 +144,7 @@ fn assert_call_span(span: &Span) {
     let expected = [
         "headgate.allowed=true",
         "headgate.degraded=false",
+        "headgate.leased=false",
         "headgate.request_id=call-1",
         "rpc.method=k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit",
         "rpc.response.status_code=OK",
@@ -425,6 +427,41 @@ fn a_collector_of_a_private_authority_gets_a_client_certificate() {
         assert!(wait_until(Duration::from_secs(30), logged), "{complaint}: {}", server.log());
     }
     assert_eq!(collector.spans().len(), 1);
+}
+
+#[test]
+fn metrics_are_sent_to_a_collector_of_a_private_authority() {
+    const OTLP: &str = "HEADGATE__OBSERVABILITY__METRICS__OTLP__";
+    let folder = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new("authority");
+    let ca_file = authority.write(folder.path());
+    let (cert, key) = authority.issue(&["client.test"]).write(folder.path(), "client");
+    let collector = Collector::start_with_client_certificates(&authority);
+    let endpoint = format!("https://127.0.0.1:{}", collector.port());
+    let variables = [
+        ("ENABLED", "true"),
+        ("ENDPOINT", &*endpoint),
+        ("CA_FILE", ca_file.to_str().unwrap()),
+        ("CERT_FILE", cert.to_str().unwrap()),
+        ("KEY_FILE", key.to_str().unwrap()),
+    ];
+    let variables = variables.map(|(name, value)| (format!("{OTLP}{name}"), value));
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (&**name, *value)).collect();
+    let received = || collector.with_metrics(<[_]>::len);
+    for (used, complaint) in [
+        // The collector closes the connection after the handshake.
+        (&variables[..3], "failed to send metrics to the collector"),
+        // The system does not know the authority.
+        (&variables[..2], "UnknownIssuer"),
+    ] {
+        let server = Server::start_with_log(used);
+        let logged = || server.log().contains(complaint);
+        assert!(wait_until(Duration::from_secs(60), logged), "{complaint}: {}", server.log());
+    }
+    assert_eq!(received(), 0);
+    let server = Server::start(&variables);
+    assert!(wait_until(Duration::from_secs(60), || received() > 0), "nothing was sent");
+    assert_eq!(server.signal("-TERM").code(), Some(0));
 }
 
 #[test]

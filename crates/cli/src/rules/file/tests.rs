@@ -23,6 +23,24 @@ fn scalars_are_typed_by_their_field() {
 }
 
 #[test]
+fn conditions_are_nested_values() {
+    let text = "- name: exports\n  when:\n    path: /v1/exports/*\n    method: [POST, 7]\n    \
+        size: {min: 1.5, exists: true}\n    code: '7'\n  per: [tenant, user]\n  stops: true\n";
+    let expected = json!([{
+        "name": "exports",
+        "when": {
+            "path": "/v1/exports/*",
+            "method": ["POST", 7],
+            "size": {"min": 1.5, "exists": true},
+            "code": "7",
+        },
+        "per": ["tenant", "user"],
+        "stops": true,
+    }]);
+    assert_eq!(json!(read(text).unwrap().rules()), expected);
+}
+
+#[test]
 fn accepts_a_bare_list_and_json() {
     assert_eq!(read("- scope: user\n- scope: service\n").unwrap().rules().len(), 2);
     assert_eq!(
@@ -48,9 +66,24 @@ fn reports_all_unknown_keys_and_wrong_types_at_once() {
     let expected = "rules.yaml is invalid:\n  \
         rulez (rules.yaml:1): unknown key; known here: rules\n  \
         rules[0].fail_mod (rules.yaml:3): unknown key; known here: name, scope, identifier_pattern, limit, \
-        window_seconds, algorithm, burst, fail_mode, enabled\n  \
+        window_seconds, algorithm, burst, fail_mode, lease, when, per, priority, stops, enabled\n  \
         rules[0].limit (rules.yaml:4): expected a value, got a list\n  \
         rules[1] (rules.yaml:5): expected a mapping with the fields of a rule, got a string";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_lease_has_two_numbers() {
+    let drafts = read("- {scope: user, lease: {share_percent: 10, hold_ms: 0200ms}}").unwrap();
+    let expected = json!([{"scope": "user", "lease": {"share_percent": 10, "hold_ms": "0200ms"}}]);
+    assert_eq!(json!(drafts.rules()), expected);
+    assert_eq!(drafts.place("rules[0].lease.hold_ms").unwrap(), "rules.yaml:1");
+    let drafts = read("- lease: 10%/200ms\n- lease:\n").unwrap();
+    assert_eq!(json!(drafts.rules()), json!([{"lease": "10%/200ms"}, {"lease": null}]));
+    let error = read("- lease: {share: 10, hold_ms: [1]}\n").unwrap_err();
+    let expected = "rules.yaml is invalid:\n  \
+        rules[0].lease.share (rules.yaml:1): unknown key; known here: share_percent, hold_ms\n  \
+        rules[0].lease.hold_ms (rules.yaml:1): expected a value, got a list";
     assert_eq!(error, expected);
 }
 

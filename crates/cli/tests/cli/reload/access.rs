@@ -44,7 +44,7 @@ fn a_removed_token_is_refused_at_once_and_an_added_one_works() {
     assert!(log.contains("applied auth.tokens") && !log.contains(other), "{log}");
 
     // Without tokens, the server generates its admin token.
-    reload(&server, "");
+    reload(&server, "{}");
     assert_eq!((rules(&server, ROOT), rules(&server, other)), (401, 401));
     assert_eq!(server.server.run(&["rules", "list"]).status.code(), Some(0));
 }

@@ -77,6 +77,24 @@ fn failure_mode_of_a_rule_that_sets_none() {
 }
 
 #[test]
+fn leases_of_rules_and_of_the_default_rule() {
+    let server = Reloadable::start("");
+    let rule = ["rules", "create", "--scope", "user", "--pattern", "u1", "--limit", "500"];
+    printed(&server.server.run(&[&rule[..], &["--window", "1s"]].concat()));
+    let lease = |user: &str| {
+        let explained = server.server.json(&["explain", "user", user]);
+        let rules = explained["rules"].as_array().unwrap().clone();
+        rules.iter().find(|rule| rule["applies"] == true).unwrap().get("lease").cloned()
+    };
+    assert_eq!((lease("u1"), lease("u2")), (None, None));
+    server.reload("ratelimit: {lease: 10%/200ms}\n");
+    let leased = |hold: u64| Some(json!({"share_percent": 10, "hold_ms": hold}));
+    assert_eq!((lease("u1"), lease("u2")), (leased(100), leased(200)), "a tenth of the window");
+    server.reload("ratelimit: {lease: off}\n");
+    assert_eq!((lease("u1"), lease("u2")), (None, None));
+}
+
+#[test]
 fn default_rule() {
     let server = Reloadable::start("ratelimit: {default_limit: 5, default_window_seconds: 3600}\n");
     assert_eq!(check_user(&server, "u1")["remaining"], 4);

@@ -62,6 +62,47 @@ fn an_unreadable_file_changes_nothing() {
     assert_unchanged(&server);
 }
 
+/// A file that is being written, or that a full disk cut off, would reset tokens and limits.
+#[test]
+fn an_empty_file_changes_nothing() {
+    let server = Reloadable::start(&window(5));
+    server.write("\n");
+    let said = refused(&server);
+    assert!(said.contains("headgate.yaml") && said.contains("it is empty"), "{said}");
+    assert_unchanged(&server);
+
+    let applied = server.reload("{}\n");
+    assert_eq!(applied[0], "rate_limiter.sliding_window.max_requests");
+}
+
+#[test]
+fn an_endless_file_changes_nothing() {
+    let server = Reloadable::start(&window(5));
+    let file = server.folder.path().join("headgate.yaml");
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    let said = refused(&server);
+    assert!(said.contains("it is larger than 16 MiB"), "{said}");
+    let token = "{name: a, role: sys_admin, token_file: /dev/zero}";
+    server.write(&format!("{}auth: {{tokens: [{token}]}}\n", window(9)));
+    let said = refused(&server);
+    assert!(said.contains("auth.tokens[0].token_file"), "{said}");
+    assert_unchanged(&server);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_to_its_end_does_not_keep_the_server_from_stopping() {
+    let mut server = Reloadable::start(&window(5));
+    let file = server.folder.path().join("headgate.yaml");
+    fs::remove_file(&file).unwrap();
+    // As on a network file system that is gone: nobody ever writes.
+    let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    server.server.send("-HUP");
+    assert!(wait_until(LIMIT, || server.log_has("SIGHUP: reloading")), "{}", server.server.log());
+    assert!(server.server.stop("-TERM").success());
+}
+
 #[test]
 fn a_bad_envoy_folder_changes_nothing_else() {
     let domains = tempfile::tempdir().unwrap();

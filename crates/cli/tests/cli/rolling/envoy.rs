@@ -6,7 +6,7 @@ use std::{fs, net::SocketAddr, path::Path};
 use headgate_testkit::{Envoy, free_port, require, wait_until};
 use tempfile::TempDir;
 
-use super::{LIMIT, Load};
+use super::{LIMIT, Load, handover::calling};
 use crate::harness::{Server, http};
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/envoy.md");
@@ -42,21 +42,56 @@ fn config(ports: &[(u16, u16)]) -> String {
     let cluster = config.find("    - name: headgate\n").unwrap();
     config.truncate(cluster);
     config.push_str(&indented(&example("health_checks"), 4));
-
-    for (there, here) in ports {
-        let there = format!("port_value: {there}");
-        assert!(config.contains(&there), "{there}");
-        config = config.replace(&there, &format!("port_value: {here}"));
-    }
-    for (there, here) in [
+    let changes = [
         ("failure_mode_deny: false", "failure_mode_deny: true"),
         // Generous timeouts for busy machines.
         ("timeout: 0.25s", "timeout: 20s"),
         ("max_interval: 0.25s", "max_interval: 20s"),
         ("      timeout: 1s", "      timeout: 20s"),
-    ] {
-        assert!(config.contains(there), "{there}");
-        config = config.replace(there, here);
+    ];
+    changed(config, ports, &changes)
+}
+
+/// Listens for gRPC, and passes calls on to the guide's cluster.
+const PROXY: &str = r#"
+static_resources:
+  listeners:
+    - address: { socket_address: { address: 127.0.0.1, port_value: 10000 } }
+      filter_chains:
+        - filters:
+            - name: envoy.filters.network.http_connection_manager
+              typed_config:
+                "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+                stat_prefix: grpc
+                codec_type: HTTP2
+                route_config:
+                  virtual_hosts:
+                    - name: all
+                      domains: ["*"]
+                      routes:
+                        - match: { prefix: "/" }
+                          route: { cluster: headgate, timeout: 60s }
+                http_filters:
+                  - name: envoy.filters.http.router
+                    typed_config:
+                      "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
+  clusters:
+"#;
+
+fn proxy(ports: &[(u16, u16)]) -> String {
+    let config = format!("{PROXY}{}", indented(&example("health_checks"), 4));
+    changed(config, ports, &[("      timeout: 1s", "      timeout: 20s")])
+}
+
+/// Replaces ports and texts, which must all be there.
+fn changed(mut config: String, ports: &[(u16, u16)], texts: &[(&str, &str)]) -> String {
+    let ports = ports
+        .iter()
+        .map(|(there, here)| (format!("port_value: {there}"), format!("port_value: {here}")));
+    let texts = texts.iter().map(|(there, here)| ((*there).to_owned(), (*here).to_owned()));
+    for (there, here) in ports.chain(texts) {
+        assert!(config.contains(&there), "{there}");
+        config = config.replace(&there, &here);
     }
     config
 }
@@ -92,10 +127,10 @@ impl Setup {
         Load::start(([127, 0, 0, 1], self.front).into(), 12)
     }
 
-    /// Restarts a server and waits until Envoy sends it requests.
-    fn restart(&mut self, which: usize, load: &Load) {
+    /// Restarts a server and waits until Envoy sends it requests, which `metric` counts.
+    fn restart(&mut self, which: usize, load: &Load, metric: &str) {
         self.servers[which] = limiter(self.ports[which], self.folder.path());
-        let is_back = || has_requests(&self.servers[which]) || load.is_over();
+        let is_back = || has_requests(&self.servers[which], metric) || load.is_over();
         assert!(wait_until(LIMIT, is_back), "Envoy sends no requests");
     }
 }
@@ -108,17 +143,22 @@ fn limiter(port: u16, domains: &Path) -> Server {
     Server::start(&[
         ("HEADGATE__SERVER__GRPC_PORT", &port.to_string()),
         ("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "5"),
+        ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "100000000"),
         ("HEADGATE__ENVOY__ENABLED", "true"),
         ("HEADGATE__ENVOY__CONFIG_DIR", domains.to_str().unwrap()),
     ])
 }
 
-/// Returns true if Envoy has sent it requests since its start.
-fn has_requests(server: &Server) -> bool {
+/// Requests of Envoy's rate limit filter.
+const FILTERED: &str = "headgate_envoy_requests_total";
+/// Checks that clients have sent.
+const CHECKED: &str = "headgate_decisions_total";
+
+/// Returns true if `metric` has counted requests since its start.
+fn has_requests(server: &Server, metric: &str) -> bool {
     let metrics = http(server, "GET /metrics", &[], "");
-    let mut lines = metrics.lines();
-    let allowed = "headgate_envoy_requests_total{outcome=\"allowed\"";
-    lines.any(|line| line.starts_with(allowed) && !line.ends_with(" 0"))
+    let allowed = format!("{metric}{{outcome=\"allowed\"");
+    metrics.lines().any(|line| line.starts_with(&allowed) && !line.ends_with(" 0"))
 }
 
 #[test]
@@ -135,7 +175,25 @@ fn servers_behind_envoy_restart_in_turn_without_an_error() {
     for which in [0, 1] {
         assert_eq!(setup.servers[which].stop("-TERM").code(), Some(0));
         load.answered(100);
-        setup.restart(which, &load);
+        setup.restart(which, &load, FILTERED);
+        load.answered(100);
+    }
+    assert_eq!(load.stop(), Vec::<String>::new());
+}
+
+#[test]
+fn grpc_calls_through_envoy_survive_restarts_in_turn() {
+    let mut setup = Setup::start();
+    let [one, other] = setup.ports;
+    // Envoy does not retry: no call may be refused or lost.
+    let config = proxy(&[(10000, setup.front), (50051, one), (50052, other)]);
+    let _envoy = require!(Envoy::start(&config, setup.front));
+    let load = calling(SocketAddr::from(([127, 0, 0, 1], setup.front)));
+    load.answered(100);
+    for which in [0, 1] {
+        assert_eq!(setup.servers[which].stop("-TERM").code(), Some(0));
+        load.answered(100);
+        setup.restart(which, &load, CHECKED);
         load.answered(100);
     }
     assert_eq!(load.stop(), Vec::<String>::new());
@@ -150,7 +208,7 @@ fn killing_a_server_behind_envoy_causes_no_error() {
     for which in [0, 1] {
         setup.servers[which].stop("-KILL");
         load.answered(100);
-        setup.restart(which, &load);
+        setup.restart(which, &load, FILTERED);
         load.answered(100);
     }
     assert_eq!(load.stop(), Vec::<String>::new());

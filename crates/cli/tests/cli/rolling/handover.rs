@@ -8,7 +8,7 @@ use std::{
 
 use headgate_testkit::free_port;
 use tokio::runtime::Builder;
-use tonic::{Code, Request, Status, client::Grpc, transport::Channel};
+use tonic::{Request, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 
 use super::{Client, LIMIT, Load, PAUSE, Reply};
@@ -49,14 +49,14 @@ fn connecting(address: SocketAddr) -> Load {
     })
 }
 
-/// Clients that call over gRPC, each on a channel of its own.
-fn calling(address: SocketAddr) -> Load {
+/// Clients that call over gRPC, each on a channel of its own. tonic does not repeat a call that its
+/// connection refuses.
+pub(super) fn calling(address: SocketAddr) -> Load {
     Load::with(2, move |stop, answered| {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let channel = Channel::from_shared(format!("http://{address}")).unwrap();
             let mut grpc = Grpc::new(channel.timeout(LIMIT).connect().await.unwrap());
-            let mut unsent = 0;
             while !stop.load(SeqCst) {
                 let check = Check { rule_id: "user".to_owned(), subject: "u1".to_owned() };
                 let codec = ProstCodec::<Check, Checked>::default();
@@ -65,10 +65,8 @@ fn calling(address: SocketAddr) -> Load {
                 }
                 match grpc.unary(Request::new(check), CHECK.parse().unwrap(), codec).await {
                     Ok(checked) if checked.get_ref().allowed => {
-                        unsent = 0;
                         answered.fetch_add(1, SeqCst);
                     }
-                    Err(status) if is_unsent(&status) && unsent < 3 => unsent += 1,
                     other => return vec![format!("gRPC: {other:?}")],
                 }
                 tokio::time::sleep(PAUSE).await;
@@ -76,13 +74,6 @@ fn calling(address: SocketAddr) -> Load {
             Vec::new()
         })
     })
-}
-
-/// Returns true if the connection was closed before the call was sent. Other gRPC libraries then
-/// send it on the next connection by themselves; tonic leaves that to its caller.
-fn is_unsent(status: &Status) -> bool {
-    // The words of hyper about a request that it gives back.
-    status.code() == Code::Cancelled && status.message() == "operation was canceled"
 }
 
 /// Waits until every load has had responses.
