@@ -1,13 +1,13 @@
 //! An HTTP server with bounded connections and request timeouts.
 
-use std::{future::Future, net::SocketAddr, time::Duration};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
     extract::{ConnectInfo, Request},
     response::Response,
 };
-use headgate_serve::{Bounds, Connections, Drain, RequestBody, Server, Timeouts};
+use headgate_serve::{Bounds, Connections, Drain, RequestBody, Server, Timeouts, Tls};
 use tokio::{net::TcpListener, runtime::Handle, time};
 use tower_service::Service as _;
 use tracing::warn;
@@ -28,21 +28,22 @@ pub struct HttpServer {
 // === impl HttpServer ===
 
 impl HttpServer {
-    /// Serves `routes` until `shutdown`, then drains. `admit` returns a permit for a peer's
+    /// Serves `routes` until `shutdown`, then drains. Without `tls`, in plain text. `admit` returns a permit for a peer's
     /// address, which the connection holds while it is open; without a permit, it is closed.
     pub async fn serve<P: Send + 'static>(
         self,
         listener: TcpListener,
+        tls: Option<Arc<Tls>>,
         routes: Router,
         admit: impl Fn(SocketAddr) -> Option<P>,
         shutdown: impl Future<Output = ()>,
     ) {
         let server = Server {
             listener: listener.into(),
-            tls: None,
+            tls,
             runtime: Handle::current,
             admit,
-            connections: Connections::new(self.bounds),
+            connections: Connections::new(self.bounds.within_open_files()),
             timeouts: self.timeouts,
         };
         let answer = move |request, peer| self.answer(routes.clone(), request, peer);

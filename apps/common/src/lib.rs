@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`environment`] | [`Environment`]: the variables that configure an application |
 //! | [`secret`] | [`Secret`]: a value that is never shown |
+//! | [`tls`] | [`TlsVariables`]: TLS of its listeners |
 //! | [`program`] | [`Program`]: command line, logging, signals, exit code |
 //! | [`http`] | [`HttpServer`]: an HTTP server with bounded connections and request timeouts |
 
@@ -11,8 +12,10 @@ pub mod environment;
 pub mod http;
 pub mod program;
 pub mod secret;
+pub mod tls;
 
 pub use environment::{Environment, VariableError};
 pub use http::HttpServer;
 pub use program::Program;
 pub use secret::Secret;
+pub use tls::TlsVariables;

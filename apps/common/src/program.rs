@@ -94,10 +94,11 @@ pub async fn bind(address: SocketAddr, variable: &str) -> Result<TcpListener, Fa
 }
 
 /// Serves on `address`, which `variable` configures, until SIGTERM or SIGINT. `serve` then drains;
-/// a second signal stops it.
+/// a second signal stops it. `scheme` is that of the logged URL.
 pub async fn serve_until_stopped<F>(
     address: SocketAddr,
     variable: &str,
+    scheme: &str,
     serve: impl FnOnce(TcpListener, Shutdown) -> F,
 ) -> Result<(), Failure>
 where
@@ -105,10 +106,13 @@ where
 {
     let stop = Stop::catch()?;
     tokio::spawn(signals::on_hangup(|| {
-        warn!("SIGHUP does not reload the environment; restart to apply changes");
+        warn!(
+            "SIGHUP does not reload the environment; restart to apply changes. Certificates are \
+             reloaded when their files change"
+        );
     })?);
     let listener = bind(address, variable).await?;
-    info!("Listening on http://{}", listener.local_addr()?);
+    info!("Listening on {scheme}://{}", listener.local_addr()?);
     let served = signals::serve_until(stop, |shutdown| serve(listener, shutdown)).await;
     Ok(served.ok_or("stopped by a second signal with requests in flight")??)
 }

@@ -12,6 +12,7 @@ use std::{
 
 use axum::Router;
 use headgate::{Clock, SystemClock};
+use headgate_app_common::VariableError;
 use headgate_persistence::{Database, QuotaDatabase};
 use headgate_service_config::{Reloader, Watcher};
 use headgate_store_redis::{RedisConfig, RedisStore};
@@ -21,7 +22,7 @@ use tracing::warn;
 
 use crate::{
     Config, Node,
-    config::Backend,
+    config::{self, Backend},
     denylist::Denylist,
     gossip,
     http::Service,
@@ -42,6 +43,9 @@ pub struct App {
 /// Error of building the node.
 #[derive(Debug, Error)]
 pub enum BuildError {
+    /// A certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] VariableError),
     /// Two metrics have the same name.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -75,6 +79,8 @@ impl App {
         clock: Arc<dyn Clock>,
         quotas: fn(&Database, Arc<dyn Clock>) -> QuotaDatabase,
     ) -> Result<Self, BuildError> {
+        let open = |tls| config::TLS.open(tls, Arc::clone(&clock));
+        let tls = config.tls.as_ref().map(open).transpose()?;
         let database = Database::open(&config.database);
         let (stop, stopping) = watch::channel(false);
         let metrics = Metrics::new()?;
@@ -87,6 +93,7 @@ impl App {
             bootstrap: Watcher::new(),
             guards: guards(&config, &clock)?,
             metrics,
+            tls,
             draining: AtomicBool::new(false),
             stopping,
             database,
@@ -151,6 +158,9 @@ impl App {
         if let Some(listener) = self.metrics_listener {
             background.spawn(serve_metrics(listener, http.metrics_router(), self.node.clone()));
         }
+        if let Some(tls) = self.node.tls.clone() {
+            background.spawn(tls.watch());
+        }
         background.spawn(http.run());
         background.spawn(relay.follow_document());
         background.spawn(reload(Arc::clone(&self.node), self.reloader));
@@ -161,14 +171,16 @@ impl App {
             time::sleep(node.config.shutdown_delay).await;
             stop.send_replace(true);
         };
-        serve::serve(listener, routes, connection_limit(&self.node), stopping).await;
+        let tls = self.node.tls.clone();
+        serve::serve(listener, tls, routes, connection_limit(&self.node), stopping).await;
         gossip.stop().await;
         Ok(())
     }
 }
 
 async fn serve_metrics(listener: TcpListener, routes: Router, node: Arc<Node>) {
-    serve::serve(listener, routes, connection_limit(&node), node.stopped()).await;
+    let tls = node.tls.clone();
+    serve::serve(listener, tls, routes, connection_limit(&node), node.stopped()).await;
 }
 
 fn connection_limit(node: &Node) -> ConnectionLimit {

@@ -4,10 +4,11 @@ mod peers;
 
 use std::{net::SocketAddr, num::NonZeroU32, time::Duration};
 
-use headgate_app_common::{Environment, Secret, VariableError, program::Variable};
+use headgate_app_common::{Environment, Secret, TlsVariables, VariableError, program::Variable};
 use headgate_guard::{Ipv6Prefix, TrustedProxies};
 use headgate_persistence::DatabaseConfig;
 use headgate_service_config::Reloader;
+use headgate_tls::TlsConfig;
 use uuid::Uuid;
 
 pub use self::peers::IrohSecret;
@@ -20,6 +21,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// `CN_METRICS_LISTEN`: the only address that serves `/metrics`; that of `CN_LISTEN` if `None`.
     pub metrics_listen: Option<SocketAddr>,
+    /// `CN_TLS_CERT_FILE` and others: TLS of both addresses; plain text if `None`.
+    pub tls: Option<TlsConfig>,
     /// `CN_SHUTDOWN_DELAY_SECONDS`: time for which requests are still accepted after a signal to
     /// stop.
     pub shutdown_delay: Duration,
@@ -75,6 +78,14 @@ pub enum Backend {
 pub const LISTEN: &str = "CN_LISTEN";
 /// The variable of [`Config::metrics_listen`].
 pub const METRICS_LISTEN: &str = "CN_METRICS_LISTEN";
+/// The variables of [`Config::tls`].
+pub const TLS: TlsVariables = TlsVariables {
+    cert_file: "CN_TLS_CERT_FILE",
+    key_file: "CN_TLS_KEY_FILE",
+    client_ca_file: "CN_TLS_CLIENT_CA_FILE",
+    client_certificates: "CN_TLS_CLIENT_CERTIFICATES",
+    min_version: "CN_TLS_MIN_VERSION",
+};
 const SHUTDOWN_DELAY: &str = "CN_SHUTDOWN_DELAY_SECONDS";
 const DATABASE_URL: &str = "CN_DATABASE_URL";
 const DATABASE_URL_FILE: &str = "CN_DATABASE_URL_FILE";
@@ -100,9 +111,14 @@ const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// All variables, with their help.
-pub const VARIABLES: [Variable; 25] = [
+pub const VARIABLES: [Variable; 30] = [
     (LISTEN, "Address for HTTP and WebSocket [default: 127.0.0.1:8090]"),
     (METRICS_LISTEN, "Address for /metrics, which is then served nowhere else"),
+    (TLS.cert_file, "Certificates in PEM, comma-separated; plain text without one"),
+    (TLS.key_file, "Their private keys, in the same order"),
+    (TLS.client_ca_file, "CA certificates that sign client certificates, in PEM"),
+    (TLS.client_certificates, "none, optional or required [default: required with such a file]"),
+    (TLS.min_version, "Lowest version of TLS, 1.2 or 1.3 [default: 1.2]"),
     (SHUTDOWN_DELAY, "Seconds to serve after a signal to stop, 0 to 3600 [default: 0]"),
     (DATABASE_URL, "sqlite:// or postgresql:// [default: sqlite://data/community-node.db]"),
     (DATABASE_URL_FILE, "File with that URL"),
@@ -139,6 +155,11 @@ const DEFAULT_MAX_QUOTAS: usize = 100_000;
 // === impl Config ===
 
 impl Config {
+    /// Scheme of the node's URLs.
+    pub fn scheme(&self) -> &'static str {
+        self.tls.as_ref().map_or("http", TlsConfig::scheme)
+    }
+
     /// Reads `variables`, the whole environment. Without any, the node runs on this machine alone,
     /// with limits in memory and the rest in a file.
     pub fn load(
@@ -157,6 +178,7 @@ impl Config {
         Ok(Self {
             listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8090))),
             metrics_listen: address(METRICS_LISTEN, "127.0.0.1:9090")?,
+            tls: TLS.load(&environment)?,
             shutdown_delay: environment.seconds(SHUTDOWN_DELAY, 0..=3_600, Duration::ZERO)?,
             database: database
                 .map_err(|error| VariableError::new(DATABASE_URL, error.to_string()))?,

@@ -24,12 +24,12 @@ async fn main() -> ExitCode {
 
 async fn serve(variables: Vec<(String, String)>) -> Result<(), Failure> {
     let config = Config::load(variables)?;
-    let (listen, metrics_listen) = (config.listen, config.metrics_listen);
+    let (listen, metrics_listen, scheme) = (config.listen, config.metrics_listen, config.scheme());
     let mut app = App::start(config).await?;
     if let Some(listen) = metrics_listen {
         app = app.metrics_on(bind(listen, config::METRICS_LISTEN).await?);
-        info!("Serving /metrics on http://{listen}");
+        info!("Serving /metrics on {scheme}://{listen}");
     }
-    serve_until_stopped(listen, config::LISTEN, |listener, shutdown| app.serve(listener, shutdown))
-        .await
+    let serving = |listener, shutdown| app.serve(listener, shutdown);
+    serve_until_stopped(listen, config::LISTEN, scheme, serving).await
 }

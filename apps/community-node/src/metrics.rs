@@ -2,6 +2,7 @@
 
 mod memory;
 
+use headgate_serve::Tls;
 use headgate_service_config::Source;
 use prometheus::{
     Error, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
@@ -47,6 +48,7 @@ pub struct Metrics {
     resident_memory: IntGauge,
     config_source: IntGaugeVec,
     config_version: IntGaugeVec,
+    certificate_expiry: IntGaugeVec,
     /// `http_requests_total{service, route, method, status}`.
     pub http_requests: IntCounterVec,
     /// `http_request_duration_seconds{service, route, method, status}`.
@@ -206,6 +208,14 @@ impl Metrics {
                 ("cn_config_version", "Version of the document in force, 0 for none"),
                 &service,
             )?,
+            certificate_expiry: gauges(
+                all,
+                (
+                    "tls_certificate_expiry_seconds",
+                    "Seconds until a certificate expires; negative if it has",
+                ),
+                &["certificate"],
+            )?,
             http_requests: counters(
                 all,
                 ("http_requests_total", "HTTP requests, by the template of their route"),
@@ -234,6 +244,15 @@ impl Metrics {
         }
         let version = source.version().unwrap_or_default();
         self.config_version.with_label_values(&[service]).set(version);
+    }
+
+    /// Sets the certificates in force.
+    pub fn certificates_are(&self, tls: &Tls) {
+        self.certificate_expiry.reset();
+        for certificate in tls.certificates() {
+            let path = certificate.path.to_string_lossy();
+            self.certificate_expiry.with_label_values(&[&*path]).set(certificate.seconds_left);
+        }
     }
 
     /// Adds metrics of other parts.

@@ -11,6 +11,7 @@ use std::{
 use headgate::Clock;
 use headgate_guard::Backend;
 use headgate_persistence::{Database, QuotaDatabase};
+use headgate_serve::Tls;
 use headgate_service_config::{Document, Source, Watcher};
 use nostr::key::PublicKey;
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ pub struct Node {
     pub guards: Backend,
     /// Metrics.
     pub metrics: Metrics,
+    /// TLS of the listeners.
+    pub tls: Option<Arc<Tls>>,
     /// True if the node is about to stop: load balancers see it before connections are closed.
     pub draining: AtomicBool,
     /// Becomes true when the node stops and connections must end.

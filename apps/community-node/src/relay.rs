@@ -88,7 +88,8 @@ impl Relay {
     /// Builds the relay of `node`, which listens on `listen`.
     pub fn new(node: &Arc<Node>, listen: SocketAddr, timing: Timing) -> Result<Self, UrlError> {
         let named = node.config.public_url.clone();
-        let url = named.unwrap_or_else(|| format!("ws://{listen}/relay"));
+        let scheme = if node.config.tls.is_some() { "wss" } else { "ws" };
+        let url = named.unwrap_or_else(|| format!("{scheme}://{listen}/relay"));
         let limits = node.relay.with(websocket_limits);
         Ok(Self(Arc::new(Inner {
             node: Arc::clone(node),

@@ -15,7 +15,7 @@ use headgate_app_common::HttpServer;
 use headgate_guard::{
     AddressKey, Busy, InFlight, InFlightLimits, Ipv6Prefix, Permit, TrustedProxies,
 };
-use headgate_serve::{Bounds, Timeouts};
+use headgate_serve::{Bounds, Timeouts, Tls};
 use tokio::net::TcpListener;
 
 use crate::http::error::ApiError;
@@ -43,15 +43,16 @@ pub(crate) struct ConnectionLimit {
     ipv6: Ipv6Prefix,
 }
 
-/// Serves `routes` until `shutdown`, then drains.
+/// Serves `routes` until `shutdown`, then drains. Without `tls`, in plain text.
 pub(crate) async fn serve(
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
     routes: Router,
     limit: ConnectionLimit,
     shutdown: impl Future<Output = ()>,
 ) {
     let admit = |peer: SocketAddr| limit.admit(peer.ip()).ok();
-    HTTP.serve(listener, routes, admit, shutdown).await;
+    HTTP.serve(listener, tls, routes, admit, shutdown).await;
 }
 
 fn timed_out() -> Response {

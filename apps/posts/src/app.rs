@@ -12,15 +12,15 @@ use std::{
 
 use axum::response::{IntoResponse as _, Response};
 use headgate::{Clock, LimitError, StoreError};
-use headgate_app_common::HttpServer;
+use headgate_app_common::{HttpServer, VariableError};
 use headgate_guard::TrustedProxies;
-use headgate_serve::{Bounds, Timeouts};
+use headgate_serve::{Bounds, Timeouts, Tls};
 use headgate_store_dynamodb::DynamoDbStore;
 use thiserror::Error;
-use tokio::{net::TcpListener, time};
+use tokio::{net::TcpListener, task::JoinSet, time};
 
 use crate::{
-    config::{Config, Database, StoreKind},
+    config::{self, Config, Database, StoreKind},
     cooldown::Cooldown,
     identifier::Identifiers,
     posts::{DynamoDbPosts, PostRepository, RepositoryError, SqlitePosts},
@@ -33,6 +33,7 @@ pub struct App {
     pub(crate) publisher: Publisher,
     pub(crate) posts: Arc<dyn PostRepository>,
     pub(crate) proxies: TrustedProxies,
+    tls: Option<Arc<Tls>>,
     stopping: Arc<AtomicBool>,
     shutdown_delay: Duration,
 }
@@ -40,6 +41,9 @@ pub struct App {
 /// Error of building the service.
 #[derive(Debug, Error)]
 pub enum BuildError {
+    /// A certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] VariableError),
     /// The cooldown is not a valid limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
@@ -71,6 +75,8 @@ impl App {
     ///
     /// DynamoDB need not be available, unless its tables are to be created.
     pub async fn build(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
+        let open = |tls| config::TLS.open(tls, Arc::clone(&clock));
+        let tls = config.tls.as_ref().map(open).transpose()?;
         let cooldown = cooldown(config, &clock).await?;
         let posts = posts(config).await?;
         let publisher = Publisher {
@@ -83,6 +89,7 @@ impl App {
             publisher,
             posts,
             proxies: config.proxies.clone(),
+            tls,
             stopping: Arc::default(),
             shutdown_delay: config.shutdown_delay,
         })
@@ -101,7 +108,13 @@ impl App {
             stopping.store(true, Relaxed);
             time::sleep(delay).await;
         };
-        HTTP.serve(listener, rest::router(self), |_| Some(()), stop).await;
+        let tls = self.tls.clone();
+        // Ends with the service.
+        let mut background = JoinSet::new();
+        if let Some(tls) = tls.clone() {
+            background.spawn(tls.watch());
+        }
+        HTTP.serve(listener, tls, rest::router(self), |_| Some(()), stop).await;
         Ok(())
     }
 

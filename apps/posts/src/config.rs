@@ -4,9 +4,10 @@ mod dynamodb;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use headgate_app_common::{Environment, Secret, VariableError, program::Variable};
+use headgate_app_common::{Environment, Secret, TlsVariables, VariableError, program::Variable};
 use headgate_guard::{Ipv6Prefix, TrustedProxies};
 use headgate_store_dynamodb::DynamoDbConfig;
+use headgate_tls::TlsConfig;
 
 pub use self::dynamodb::Tables;
 
@@ -15,6 +16,8 @@ pub use self::dynamodb::Tables;
 pub struct Config {
     /// `POSTS_LISTEN`: address to listen on.
     pub listen: SocketAddr,
+    /// `POSTS_TLS_CERT_FILE` and others: TLS of that address; plain text if `None`.
+    pub tls: Option<TlsConfig>,
     /// `POSTS_SHUTDOWN_DELAY_SECONDS`: time for which requests are still accepted after a signal to
     /// stop.
     pub shutdown_delay: Duration,
@@ -57,6 +60,14 @@ pub enum Database {
 
 /// The variable of [`Config::listen`].
 pub const LISTEN: &str = "POSTS_LISTEN";
+/// The variables of [`Config::tls`].
+pub const TLS: TlsVariables = TlsVariables {
+    cert_file: "POSTS_TLS_CERT_FILE",
+    key_file: "POSTS_TLS_KEY_FILE",
+    client_ca_file: "POSTS_TLS_CLIENT_CA_FILE",
+    client_certificates: "POSTS_TLS_CLIENT_CERTIFICATES",
+    min_version: "POSTS_TLS_MIN_VERSION",
+};
 const SHUTDOWN_DELAY: &str = "POSTS_SHUTDOWN_DELAY_SECONDS";
 const STORE: &str = "POSTS_STORE";
 const DATABASE: &str = "POSTS_DATABASE";
@@ -69,8 +80,13 @@ const HMAC_SECRET_FILE: &str = "POSTS_HMAC_SECRET_FILE";
 const DYNAMODB: &str = "dynamodb";
 
 /// All variables, with their help.
-pub const VARIABLES: [Variable; 18] = [
+pub const VARIABLES: [Variable; 23] = [
     (LISTEN, "Address to listen on [default: 127.0.0.1:3000]"),
+    (TLS.cert_file, "Certificates in PEM, comma-separated; plain text without one"),
+    (TLS.key_file, "Their private keys, in the same order"),
+    (TLS.client_ca_file, "CA certificates that sign client certificates, in PEM"),
+    (TLS.client_certificates, "none, optional or required [default: required with such a file]"),
+    (TLS.min_version, "Lowest version of TLS, 1.2 or 1.3 [default: 1.2]"),
     (SHUTDOWN_DELAY, "Seconds to serve after a signal to stop, 0 to 3600 [default: 0]"),
     (STORE, "Store of cooldowns: memory or dynamodb [default: memory]"),
     (DATABASE, "Database of posts: path of a SQLite file, or dynamodb [default: data/posts.db]"),
@@ -96,6 +112,11 @@ pub const VARIABLES: [Variable; 18] = [
 // === impl Config ===
 
 impl Config {
+    /// Scheme of the service's URLs.
+    pub fn scheme(&self) -> &'static str {
+        self.tls.as_ref().map_or("http", TlsConfig::scheme)
+    }
+
     /// Reads `variables`, the whole environment. Without any, the service runs on this machine
     /// alone, with cooldowns in memory and posts in a file.
     pub fn load(
@@ -116,6 +137,7 @@ impl Config {
         let tables = Tables::load(&environment)?;
         Ok(Self {
             listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 3000))),
+            tls: TLS.load(&environment)?,
             shutdown_delay: environment.seconds(SHUTDOWN_DELAY, 0..=3_600, Duration::ZERO)?,
             store,
             database,

@@ -25,8 +25,6 @@ async fn main() -> ExitCode {
 async fn serve(variables: Vec<(String, String)>) -> Result<(), Failure> {
     let config = Config::load(variables)?;
     let app = App::build(&config, Arc::new(SystemClock::new())).await?;
-    serve_until_stopped(config.listen, config::LISTEN, |listener, shutdown| {
-        app.serve(listener, shutdown)
-    })
-    .await
+    let serving = |listener, shutdown| app.serve(listener, shutdown);
+    serve_until_stopped(config.listen, config::LISTEN, config.scheme(), serving).await
 }

@@ -16,3 +16,4 @@ mod quota;
 mod redis;
 mod search;
 mod start;
+mod tls;

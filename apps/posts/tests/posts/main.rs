@@ -15,6 +15,7 @@ mod process;
 mod reads;
 mod requests;
 mod time;
+mod tls;
 mod validation;
 
 /// Runs each of these tests on the embedded default and on DynamoDB.

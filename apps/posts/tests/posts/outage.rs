@@ -2,13 +2,13 @@
 
 use std::{ops::Range, time::Duration};
 
-use headgate_testkit::{DynamoDb, Skip, require};
+use headgate_testkit::{CapturedLog, DynamoDb, Skip, require};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, timeout},
 };
 
-use crate::{harness::Server, logs::Log};
+use crate::harness::Server;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -22,14 +22,14 @@ async fn impatient(dynamodb: &DynamoDb) -> Server {
 }
 
 /// Posts once as each of these new authors: each post succeeds, and is logged once.
-async fn post_all(server: &Server, log: &Log, authors: Range<u8>) {
+async fn post_all(server: &Server, log: &CapturedLog, authors: Range<u8>) {
     for i in authors {
         let (address, nickname) = (format!("10.0.0.{i}"), format!("太郎{i}"));
         let begun = Instant::now();
         server.post(&address, &nickname, &format!("投稿 {i} 番")).await.is_created();
         let took = begun.elapsed();
         assert!(took < TIMEOUT * 2, "post {i} waited for more than one timeout: {took:?}");
-        let [line] = log.errors().try_into().expect("one line for each post");
+        let [line] = log.take_errors().try_into().expect("one line for each post");
         assert!(line.contains("store of cooldowns failed"), "{line}");
         assert!(line.contains("ip#") && line.contains("nick#"), "{line}");
         assert!(!line.contains(&address) && !line.contains("太郎"), "{line}");
@@ -39,7 +39,7 @@ async fn post_all(server: &Server, log: &Log, authors: Range<u8>) {
 #[tokio::test]
 async fn without_dynamodb_posts_succeed_and_each_is_logged_once() {
     let dynamodb = require!(dynamodb().await);
-    let (log, _guard) = Log::start();
+    let log = CapturedLog::start("info");
     let server = impatient(&dynamodb).await;
     dynamodb.stop();
     post_all(&server, &log, 1..11).await;
@@ -57,11 +57,11 @@ async fn without_dynamodb_posts_succeed_and_each_is_logged_once() {
 #[tokio::test]
 async fn a_hanging_dynamodb_delays_few_posts_and_is_retried() {
     let dynamodb = require!(dynamodb().await);
-    let (log, _guard) = Log::start();
+    let log = CapturedLog::start("info");
     let server = impatient(&dynamodb).await;
     // The first request, which takes longer, is not measured.
     server.post("10.0.0.250", "次郎", "最初の投稿").await.is_created();
-    log.errors();
+    log.take_errors();
 
     dynamodb.pause();
     post_all(&server, &log, 1..6).await;
@@ -77,7 +77,7 @@ async fn a_hanging_dynamodb_delays_few_posts_and_is_retried() {
             server.clock.advance(Duration::from_secs(1));
             let nickname = format!("花子{i}");
             server.post(&format!("10.1.0.{i}"), &nickname, &format!("後の投稿 {i}")).await;
-            if log.errors().is_empty() {
+            if log.take_errors().is_empty() {
                 return;
             }
         }

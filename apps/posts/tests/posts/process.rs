@@ -17,13 +17,13 @@ use tokio::{
 use crate::harness::send;
 
 /// Starts it in `folder` with these variables only.
-fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
+pub(crate) fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_headgate-posts"));
     program.current_dir(folder.path()).env_clear().envs(variables.iter().copied());
     program.kill_on_drop(true).stderr(Stdio::piped()).spawn().expect("a process")
 }
 
-fn lines(output: &Output) -> String {
+pub(crate) fn lines(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
 }
 

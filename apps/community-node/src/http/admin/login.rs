@@ -69,8 +69,10 @@ pub(super) fn session(headers: &HeaderMap) -> Option<&str> {
 
 fn cookie(http: &Http, session: &str, lifetime: u64) -> String {
     // Over TLS, the cookie is limited to TLS.
-    let url = http.node.config.public_url.as_deref().unwrap_or_default();
-    let secure = if url.starts_with("wss:") || url.starts_with("https:") { "; Secure" } else { "" };
+    let config = &http.node.config;
+    let url = config.public_url.as_deref().unwrap_or_default();
+    let is_secure = config.tls.is_some() || url.starts_with("wss:") || url.starts_with("https:");
+    let secure = if is_secure { "; Secure" } else { "" };
     format!(
         "{NAME}={session}; Path=/v1/admin; Max-Age={lifetime}; HttpOnly; SameSite=Strict{secure}"
     )

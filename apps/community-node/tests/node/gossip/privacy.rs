@@ -1,51 +1,17 @@
 //! Metrics and logs identify neither clients nor peers.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
-
 use headgate_community_node::gossip::LOG_FILTER;
+use headgate_testkit::CapturedLog;
 use nostr_sdk::{JsonUtil as _, Keys};
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::peer::{TestPeer, node_with};
 use crate::relay::{harness::note, wire::Wire};
 
-/// Log of this thread, on which the test's node runs.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
 #[tokio::test]
 async fn metrics_and_logs_identify_nobody() {
-    // With a single subscriber, callsites first used by other tests' threads would be cached as
-    // disabled.
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let log = Log::default();
-    let lines = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false);
     let ours = "headgate=trace,headgate_community_node=trace,headgate_guard=trace";
-    let lines = lines.with_env_filter(format!("{LOG_FILTER},{ours}"));
-    let _guard = tracing::subscriber::set_default(lines.finish());
+    let log = CapturedLog::start(&format!("{LOG_FILTER},{ours}"));
 
     let mut peers = [TestPeer::start().await];
     let document = json!({"rate_limit": {
@@ -72,7 +38,7 @@ async fn metrics_and_logs_identify_nobody() {
     node.counted("ws_connections 0").await;
 
     let metrics = node.metrics();
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = log.text();
     assert!(logged.contains("gossiping as"), "{logged}");
     let (author, client) = (author.public_key().to_hex(), client.public_key().to_hex());
     let events = [theirs.id.to_hex(), ours.id.to_hex()];

@@ -1,49 +1,15 @@
 //! Metrics and logs identify no clients.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
-
+use headgate_testkit::CapturedLog;
 use hyper::Request;
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::harness::Server;
 
-/// Log of this thread, on which the test's node runs.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
 #[tokio::test]
 async fn metrics_and_logs_identify_nobody() {
-    // With a single subscriber, callsites first used by other tests' threads would be cached as
-    // disabled.
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let log = Log::default();
-    let lines = tracing_subscriber::fmt().with_writer(log.clone()).with_ansi(false);
-    let lines = lines
-        .with_env_filter("info,headgate=trace,headgate_community_node=trace,headgate_guard=trace");
-    let _guard = tracing::subscriber::set_default(lines.finish());
+    let filter = "info,headgate=trace,headgate_community_node=trace,headgate_guard=trace";
+    let log = CapturedLog::start(filter);
 
     let server = Server::start().await;
     let config = json!({
@@ -70,7 +36,7 @@ async fn metrics_and_logs_identify_nobody() {
         .is(401);
 
     let metrics = server.get("/metrics").await.text;
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = log.text();
     assert!(logged.contains("answered"), "{logged}");
     let ours = [
         "198.51.100.77",

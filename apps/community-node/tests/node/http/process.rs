@@ -14,7 +14,7 @@ use tokio::{
 use super::harness::PATIENCE;
 
 /// Starts it in `folder` with these variables only.
-fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
+pub(crate) fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_headgate-community-node"));
     program.current_dir(folder.path()).env_clear().envs(variables.iter().copied());
     program.kill_on_drop(true).stderr(Stdio::piped()).spawn().unwrap()
