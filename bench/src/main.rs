@@ -6,7 +6,8 @@
 //! | `speed` | nanoseconds per decision: shapes, rounds, ratios |
 //! | `memory`, `flood` | resident bytes, each measured in a `child` process |
 //! | `redis` | decisions per second on Redis, against `redis-benchmark` |
-//! | `server` | checks per second over a socket, against handlers that do nothing |
+//! | `leases` | decisions on Redis with leases: calls, speed, and nothing over the limit |
+//! | `server` | checks per second over a socket, plain and over TLS, against handlers that do nothing |
 //! | `envoy` | the latency of Envoy's requests with one and with ten descriptors, on Redis |
 //! | `quota` | durable increments per second, against a transaction for each |
 //! | `guard` | overhead of a layer per request, against `tower_governor` |
@@ -24,6 +25,7 @@ mod envoy;
 mod flood;
 mod guard;
 mod lap;
+mod leases;
 mod machine;
 mod memory;
 mod options;
@@ -75,8 +77,14 @@ fn run(options: Options) {
     if options.wants(Part::Redis) {
         redis::report(options);
     }
+    if options.wants(Part::Leases) {
+        leases::report(options);
+    }
     if options.wants(Part::Server) {
         server::report(options);
+    }
+    if options.wants(Part::Tls) {
+        server::report_over_tls(options);
     }
     if options.wants(Part::Envoy) {
         envoy::report(options);

@@ -13,15 +13,16 @@ pub(crate) enum Part {
     Speed,
     Memory,
     Redis,
+    Leases,
     Server,
+    Tls,
     Envoy,
     Quota,
     Guard,
 }
 
 impl Options {
-    pub(crate) const USAGE: &str =
-        "usage: bench/run [--quick] [--only speed|memory|redis|server|envoy|quota|guard]";
+    pub(crate) const USAGE: &str = "usage: bench/run [--quick] [--only speed|memory|redis|leases|server|tls|envoy|quota|guard]";
 
     /// Parses the arguments; `None` if they are invalid.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
@@ -60,7 +61,9 @@ impl Part {
             "speed" => Some(Self::Speed),
             "memory" => Some(Self::Memory),
             "redis" => Some(Self::Redis),
+            "leases" => Some(Self::Leases),
             "server" => Some(Self::Server),
+            "tls" => Some(Self::Tls),
             "envoy" => Some(Self::Envoy),
             "quota" => Some(Self::Quota),
             "guard" => Some(Self::Guard),

@@ -7,6 +7,8 @@ pub(crate) mod load;
 mod on_redis;
 mod open_loop;
 
+use headgate_testkit::CertificateAuthority;
+
 use crate::{
     options::Options,
     report::{Ratio, Table, Verdict, median},
@@ -31,7 +33,7 @@ struct Series {
 pub(crate) fn report(options: Options) {
     println!("## Servers: checks per second\n");
     for surface in [Surface::Rest, Surface::Grpc] {
-        if let Err(reason) = measure(surface, options) {
+        if let Err(reason) = measure(surface, Place::OwnCore, options) {
             println!("skipped {surface}: {reason}\n");
         }
     }
@@ -40,14 +42,31 @@ pub(crate) fn report(options: Options) {
     }
 }
 
-fn measure(surface: Surface, options: Options) -> Result<(), String> {
+/// Measures ours and the empty handlers, both over TLS with the same certificate.
+pub(crate) fn report_over_tls(options: Options) {
+    println!("## Servers over TLS: checks per second\n");
+    let folder = std::env::temp_dir().join(format!("headgate-bench-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let issued = CertificateAuthority::new("bench").issue(&["127.0.0.1"]);
+    let (cert, key) = issued.write(&folder, "server");
+    let place = Place::OwnCoreOverTls { cert: &cert, key: &key };
+    for surface in [Surface::Rest, Surface::Grpc] {
+        if let Err(reason) = measure(surface, place, options) {
+            println!("skipped {surface} over TLS: {reason}\n");
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn measure(surface: Surface, place: Place<'_>, options: Options) -> Result<(), String> {
     let tool = load::tool(surface)?;
     let mut all: Vec<Series> = Candidate::of(surface)
         .into_iter()
+        .filter(|candidate| candidate.can_run_at(place))
         .map(|candidate| Series { candidate, rounds: Vec::new() })
         .collect();
     let running: Vec<Option<Running>> =
-        all.iter().map(|series| series.candidate.start(Place::OwnCore)).collect();
+        all.iter().map(|series| series.candidate.start(place)).collect();
     for round in 0..options.rounds() {
         for i in 0..all.len() {
             // Rotate the order, so that no candidate always follows the same one.

@@ -3,7 +3,7 @@
 use std::{
     env, fmt, fs,
     net::TcpStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -38,8 +38,12 @@ pub(crate) enum Candidate {
 pub(crate) enum Place<'a> {
     /// On a core of its own, with the load on the other, counting in memory.
     OwnCore,
+    /// The same, over TLS with this certificate.
+    OwnCoreOverTls { cert: &'a Path, key: &'a Path },
     /// On one core together with the Redis at this address, with the load on the other.
     OwnCoreWith { redis: &'a str },
+    /// The same, with a tenth of a limit leased for 200 ms.
+    OwnCoreLeasing { redis: &'a str },
     /// On all cores, together with its load, the Redis and maybe the PostgreSQL with these
     /// addresses.
     Beside { redis: &'a str, postgres: Option<&'a str> },
@@ -49,6 +53,8 @@ pub(crate) enum Place<'a> {
 pub(crate) struct Running {
     pub(super) candidate: Candidate,
     pub(crate) port: u16,
+    /// Scheme of its URL.
+    pub(super) scheme: &'static str,
     /// Cores of the load generator, as `taskset` names them.
     pub(super) load_cores: &'static str,
     process: Child,
@@ -104,13 +110,21 @@ impl Candidate {
         }
     }
 
+    /// Returns true if it speaks the protocol of this place: the rival has no TLS.
+    pub(super) const fn can_run_at(&self, place: Place<'_>) -> bool {
+        !(self.is_rival() && matches!(place, Place::OwnCoreOverTls { .. }))
+    }
+
     /// Starts it; `None` if it is not installed.
     pub(crate) fn start(self, place: Place<'_>) -> Option<Running> {
         let port = free_port();
         let folder = env::temp_dir().join(format!("headgate-bench-{port}"));
         fs::create_dir_all(&folder).expect("a folder");
         let (cores, load_cores) = match place {
-            Place::OwnCore | Place::OwnCoreWith { .. } => ("0", "1"),
+            Place::OwnCore
+            | Place::OwnCoreOverTls { .. }
+            | Place::OwnCoreWith { .. }
+            | Place::OwnCoreLeasing { .. } => ("0", "1"),
             Place::Beside { .. } => ("0,1", "0,1"),
         };
         let mut command = Command::new("taskset");
@@ -121,15 +135,28 @@ impl Candidate {
             .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__CAPACITY", ENOUGH)
             .env("HEADGATE__RATE_LIMITER__TOKEN_BUCKET__REFILL_RATE", "1000000");
         let (redis, postgres) = match place {
-            Place::OwnCore => (None, None),
-            Place::OwnCoreWith { redis } => (Some(redis), None),
+            Place::OwnCore | Place::OwnCoreOverTls { .. } => (None, None),
+            Place::OwnCoreWith { redis } | Place::OwnCoreLeasing { redis } => (Some(redis), None),
             Place::Beside { redis, postgres } => (Some(redis), postgres),
         };
+        if let Place::OwnCoreLeasing { .. } = place {
+            command.env("HEADGATE__RATELIMIT__LEASE", "10%/200ms");
+        }
         command.envs(redis.map(|url| ("HEADGATE__REDIS__URL", url)));
         command.envs(postgres.map(|url| ("HEADGATE__DATABASE__URL", url)));
         command.env(self.port_variable(), port.to_string()).env(self.other_port_variable(), "0");
+        let scheme = match place {
+            Place::OwnCoreOverTls { cert, key } => {
+                let (cert_file, key_file) = (cert.display(), key.display());
+                let ours = format!("[{{cert_file: {cert_file}, key_file: {key_file}}}]");
+                command.env("HEADGATE__SERVER__TLS__CERTIFICATES", ours);
+                command.env(empty::CERT, cert).env(empty::KEY, key);
+                "https"
+            }
+            _ => "http",
+        };
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
-        let running = Running { candidate: self, port, load_cores, process, folder };
+        let running = Running { candidate: self, port, scheme, load_cores, process, folder };
         running.is_up().then_some(running)
     }
 
@@ -215,6 +242,10 @@ impl Running {
     fn is_up(&self) -> bool {
         let answers = || TcpStream::connect(("127.0.0.1", self.port)).is_ok();
         wait_until(Duration::from_secs(10), answers)
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}://127.0.0.1:{}{path}", self.scheme, self.port)
     }
 
     /// Returns the administrator's token, which is generated after the port is open.

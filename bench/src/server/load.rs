@@ -70,7 +70,7 @@ fn wrk(running: &Running, seconds: u32) -> Figures {
     let before = running.cpu_seconds();
     let mut command = on_its_cores("wrk", running);
     command.args(["-t1", &format!("-c{CONNECTIONS}"), &format!("-d{seconds}s"), "-s"]).arg(&script);
-    command.arg(format!("http://127.0.0.1:{}{}", running.port, question.path));
+    command.arg(running.url(question.path));
     let output = command.output().expect("wrk runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let numbers = text
@@ -101,7 +101,7 @@ fn h2load(running: &Running, requests: usize) -> Figures {
     ]);
     command.arg("-d").arg(&body).arg(format!("--log-file={}", log.display()));
     command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
-    command.arg(format!("http://127.0.0.1:{}{}", running.port, question.path));
+    command.arg(running.url(question.path));
     let output = command.output().expect("h2load runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let rate = text.lines().find_map(|line| {
