@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help run test bench check docs package fmt deps mutants
+.PHONY: help run test bench check docs package dist fmt deps mutants
 
 APPS = --manifest-path apps/Cargo.toml
 BENCH = --manifest-path bench/Cargo.toml
@@ -8,7 +8,7 @@ help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
 
 run: ## Build the server and serve on this machine, with nothing else installed
-	cargo run --release --locked --bin headgate -- serve
+	cargo run --profile quick --locked --bin headgate -- serve
 
 test: deps ## Install what the tests need and run them all
 	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && status=0; \
@@ -31,7 +31,7 @@ check: deps ## Check format, lints, docs, licences and advisories
 	cargo clippy --workspace --features kafka --all-targets --locked -- -D warnings
 	cargo clippy $(APPS) --workspace --all-targets --locked -- -D warnings
 	cargo clippy $(BENCH) --all-targets --locked -- -D warnings
-	RUSTFLAGS='-D warnings' cargo check -p headgate -p headgate-store-memory --no-default-features --locked --target-dir target/no-default-features
+	RUSTFLAGS='-D warnings' cargo check -p headgate-engine -p headgate-store-memory --no-default-features --locked --target-dir target/no-default-features
 	scripts/plots --check
 	scripts/docs
 	RUSTDOCFLAGS='-D warnings' cargo doc $(APPS) --workspace --no-deps --locked
@@ -43,6 +43,9 @@ docs: ## Build the docs site, with the Rust API beside it, in target/docs
 
 package: ## Package the library crates, and build each from its package alone
 	scripts/package
+
+dist: ## Build what users download: binary, packages, image, checksums, in target/dist
+	scripts/dist
 
 fmt: ## Format all code
 	cargo fmt --all
