@@ -41,7 +41,7 @@ check: deps ## Check format, lints, docs, licences and advisories
 docs: ## Build the docs site, with the Rust API beside it, in target/docs
 	scripts/docs
 
-package: ## Package the library crates, and build each from its package alone
+package: ## Package the published crates, and build each from its package alone
 	scripts/package
 
 dist: ## Build what users download: binary, packages, image, checksums, in target/dist

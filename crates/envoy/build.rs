@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-const PROTO: &str = "../../proto";
+const PROTO: &str = "proto";
 
 const FILES: [&str; 2] =
     ["envoy/service/discovery/v3/ads.proto", "ratelimit/config/ratelimit/v3/rls_conf.proto"];

@@ -4,7 +4,7 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message as _;
 
-const PROTO: &str = "../../proto";
+const PROTO: &str = "proto";
 
 const FILES: [&str; 3] = [
     "k1s0/system/ratelimit/v1/ratelimit.proto",

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-const PROTO: &str = "../../proto";
+const PROTO: &str = "proto";
 
 const FILES: [&str; 3] = [
     "k1s0/system/ratelimit/v1/ratelimit.proto",
