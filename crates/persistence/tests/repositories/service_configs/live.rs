@@ -152,10 +152,11 @@ fn outages_fall_back_to_defaults_or_the_last_valid_document() {
     let server = require!(Postgres::start());
     run(async {
         let config = DatabaseConfig::from_url(&server.url()).unwrap();
-        let database = Database::open(&config.connect_timeout(Duration::from_secs(1)));
-        database.migrate().await.unwrap();
-        put(&database.service_configs(), events(10), None).await.unwrap();
+        let patient = Database::open(&config.clone().connect_timeout(TIMEOUT));
+        patient.migrate().await.unwrap();
+        put(&patient.service_configs(), events(10), None).await.unwrap();
         server.stop();
+        let database = Database::open(&config.connect_timeout(Duration::from_secs(1)));
 
         let running = Running::start(&database, Duration::from_millis(200));
         let unread = |running: &Running| match running.relay.source() {
