@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::ManageError;
 use crate::{
     Draft, FieldError, Pattern, RateLimitRule, RepositoryError, Revision, RuleChange, RuleSpec,
-    Scope,
+    Scope, selector::RegexBudget,
 };
 
 /// The changes that make the stored rules those of a list.
@@ -23,12 +23,22 @@ pub struct Plan {
     pub unchanged: usize,
 }
 
-/// Validates all drafts and reports all errors at once.
-pub(super) fn validate_all(drafts: Vec<Draft>) -> Result<Vec<RuleSpec>, ManageError> {
+/// Validates all drafts and reports all errors at once. Regular expressions that are too many end
+/// it at once: compiling all of them could take minutes.
+pub(super) fn validate_all(
+    drafts: Vec<Draft>,
+    mut regexes: RegexBudget,
+) -> Result<Vec<RuleSpec>, ManageError> {
     let (mut specs, mut invalid) = (Vec::with_capacity(drafts.len()), Vec::new());
     for (index, draft) in drafts.into_iter().enumerate() {
         match draft.validate(None) {
-            Ok(spec) => specs.push(spec),
+            Ok(spec) => {
+                if let Err(error) = regexes.add(&spec) {
+                    invalid.push((index, error));
+                    break;
+                }
+                specs.push(spec);
+            }
             Err(errors) => invalid.extend(errors.into_iter().map(|error| (index, error))),
         }
     }
