@@ -74,6 +74,14 @@ impl Condition {
         }
     }
 
+    /// Returns `true` if it compares with ranges of addresses.
+    pub(crate) fn has_networks(&self) -> bool {
+        match &self.kind {
+            Kind::Absent => false,
+            Kind::Present(tests) => tests.iter().any(Test::has_networks),
+        }
+    }
+
     /// Returns the regular expressions.
     pub(crate) fn regexes(&self) -> impl Iterator<Item = &Regex> {
         let tests = match &self.kind {

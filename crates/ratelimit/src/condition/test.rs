@@ -69,6 +69,15 @@ impl Test {
         }
     }
 
+    /// Returns `true` for a test of addresses.
+    pub(super) fn has_networks(&self) -> bool {
+        match self {
+            Self::In(_) | Self::NotIn(_) => true,
+            Self::Not(tests) => tests.iter().any(Self::has_networks),
+            _ => false,
+        }
+    }
+
     /// Returns the regular expressions. Those within `Not` are not negated again.
     pub(super) fn regexes(&self) -> impl Iterator<Item = &Regex> {
         let tests = match self {

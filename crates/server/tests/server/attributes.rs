@@ -18,6 +18,7 @@ on_both_backends!(
     subjects_are_attributes,
     a_rule_is_shown_changed_and_listed_as_it_was_written,
     explain_says_why_each_rule_applies_or_not,
+    explain_shows_rules_beyond_the_maximum,
     decisions_in_a_list_of_rules_are_applied_as_a_whole,
 );
 
@@ -210,6 +211,25 @@ async fn explain_says_why_each_rule_applies_or_not(backend: &Backend) {
     assert_eq!((wrong.status.as_u16(), wrong.details().len()), (400, 2), "{}", wrong.text);
     let missing = server.admin("POST", EXPLAIN, "{}").await;
     assert_eq!(missing.details()[0].0, "attributes");
+}
+
+/// `explain` must show which rules are too many.
+async fn explain_shows_rules_beyond_the_maximum(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    let when = json!({"a": "b"});
+    let rule = |i| json!({"name": format!("r{i}"), "when": when, "limit": 9, "window_seconds": 60});
+    let rules: Vec<Value> = (0..33).map(rule).collect();
+    let body = json!({ "rules": rules }).to_string();
+    assert_eq!(server.admin("PUT", RULES, &body).await.status, 200);
+    let refused = server.post(CHECK, r#"{"attributes":{"a":"b"}}"#).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    let reply = server.admin("POST", EXPLAIN, r#"{"attributes":{"a":"b"}}"#).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let body = reply.json();
+    let explained = body["rules"].as_array().unwrap();
+    assert_eq!(explained.len(), 33);
+    let why = "all conditions hold, but more than 32 rules match: such checks are refused";
+    assert!(explained.iter().all(|rule| rule["why"] == why), "{body}");
 }
 
 async fn decisions_in_a_list_of_rules_are_applied_as_a_whole(backend: &Backend) {

@@ -69,9 +69,8 @@ mod tests {
     #[test]
     fn unused_automata_are_removed() {
         let mut automata = Automata::default();
-        let used: Vec<_> = (0..200)
-            .map(|i| automata.insert(&format!("used {i}"), automaton("a")))
-            .collect();
+        let used: Vec<_> =
+            (0..200).map(|i| automata.insert(&format!("used {i}"), automaton("a"))).collect();
         for i in 0..2_000 {
             automata.insert(&format!("unused {i}"), automaton("a"));
         }
