@@ -1,6 +1,6 @@
 //! Resets the usage of subjects.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
 
 use headgate::{Algorithm, Batch, BatchLimiter, Check, Cost, Key, KeySpace, Limit, StoreError};
 use thiserror::Error;
@@ -158,7 +158,7 @@ fn target(attributes: &Attributes<'_>) -> String {
     for (i, (name, value)) in attributes.iter().enumerate() {
         let values: Vec<&str> = value.texts().collect();
         let separator = if i == 0 { ':' } else { ',' };
-        text.push_str(&format!("{separator}{name}={}", values.join("|")));
+        let _ = write!(text, "{separator}{name}={}", values.join("|"));
     }
     text.chars().filter(|char| !char.is_control()).take(MAX_TARGET_CHARS).collect()
 }

@@ -48,7 +48,7 @@ pub(super) struct WireReset<'a> {
 /// What is reset.
 enum ResetTarget<'a> {
     Subject(Scope, Key<'a>),
-    Attributes(Attributes<'a>),
+    Attributes(Box<Attributes<'a>>),
 }
 
 /// The outcome.
@@ -129,7 +129,7 @@ impl WireReset<'_> {
             .collect();
         match self.attributes.read() {
             Ok(attributes) if wrong.is_empty() && !attributes.is_empty() => {
-                Ok(ResetTarget::Attributes(attributes))
+                Ok(ResetTarget::Attributes(Box::new(attributes)))
             }
             Ok(attributes) => {
                 if attributes.is_empty() {
