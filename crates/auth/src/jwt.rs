@@ -83,5 +83,8 @@ impl<'t> UnverifiedJwt<'t> {
 }
 
 fn json<T: DeserializeOwned>(encoded: &[u8]) -> Option<T> {
-    serde_json::from_slice(&URL_SAFE.decode(encoded).ok()?).ok()
+    let json = URL_SAFE.decode(encoded).ok()?;
+    // Serde would accept a list as an object without names.
+    let is_object = json.trim_ascii_start().first() == Some(&b'{');
+    is_object.then(|| serde_json::from_slice(&json).ok())?
 }

@@ -7,33 +7,25 @@
 
 mod id_token;
 mod redirect_origins;
+mod sign_ins;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
-use headgate::{Clock, Timestamp};
+use headgate::Clock;
 use headgate_tls_client::Certificates;
 use reqwest::{Url, header::CONTENT_TYPE};
-use ring::{
-    digest::{SHA256, digest},
-    rand::{SecureRandom, SystemRandom},
-};
+use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
 pub use self::redirect_origins::RedirectOrigins;
+use self::sign_ins::SignIns;
 use crate::{AuthConfig, FetchError, HttpUrl, OidcConfig, fetch};
 
 /// Time that a user may spend at the issuer.
 pub const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Maximum number of sign-ins in flight; beyond it, the oldest is dropped.
-const MAX_PENDING: usize = 1024;
 
 /// Signs users in at the issuer.
 pub struct Oidc {
@@ -45,7 +37,7 @@ pub struct Oidc {
     callback: &'static str,
     configured: Option<Endpoints>,
     discovered: OnceCell<Endpoints>,
-    pending: Mutex<HashMap<String, PendingSignIn>>,
+    sign_ins: SignIns,
     clock: Arc<dyn Clock>,
 }
 
@@ -98,13 +90,6 @@ struct Endpoints {
     token_endpoint: HttpUrl,
 }
 
-struct PendingSignIn {
-    verifier: String,
-    nonce: String,
-    redirect_uri: String,
-    expires_at: Timestamp,
-}
-
 /// Tokens that the issuer returns for a code. Roles can be in either of them.
 #[derive(Deserialize)]
 pub struct OidcTokens {
@@ -140,7 +125,7 @@ impl Oidc {
                 token_endpoint: token.clone(),
             }),
             discovered: OnceCell::new(),
-            pending: Mutex::default(),
+            sign_ins: SignIns::default(),
             clock: Arc::clone(clock),
         })
     }
@@ -156,11 +141,11 @@ impl Oidc {
     ///
     /// When the host is unknown, or the issuer's endpoints cannot be discovered.
     pub async fn begin(&self, host: &str) -> Result<AuthorizationRequest, OidcError> {
-        let origin = self.origins.origin(host).ok_or(OidcError::Host)?;
-        let redirect_uri = format!("{origin}{}", self.callback);
+        let redirect_uri = self.redirect_uri(host)?;
         let endpoints = self.endpoints().await?;
-        let (state, verifier, nonce) = (secret()?, secret()?, secret()?);
-        let challenge = URL_SAFE.encode(digest(&SHA256, verifier.as_bytes()));
+        let begun = self.sign_ins.begin(self.clock.now() + SIGN_IN_TIMEOUT);
+        let sign_in = begun.map_err(|_| OidcError::NoRandomness)?;
+        let challenge = URL_SAFE.encode(digest(&SHA256, sign_in.verifier.as_bytes()));
         let mut location = endpoints.authorization_endpoint.get().clone();
         location
             .query_pairs_mut()
@@ -168,38 +153,42 @@ impl Oidc {
             .append_pair("client_id", &self.client_id)
             .append_pair("redirect_uri", &redirect_uri)
             .append_pair("scope", &self.scope)
-            .append_pair("state", &state)
-            .append_pair("nonce", &nonce)
+            .append_pair("state", &sign_in.state)
+            .append_pair("nonce", &sign_in.nonce)
             .append_pair("code_challenge", &challenge)
             .append_pair("code_challenge_method", "S256");
-        let expires_at = self.clock.now() + SIGN_IN_TIMEOUT;
-        self.insert(state.clone(), PendingSignIn { verifier, nonce, redirect_uri, expires_at });
-        Ok(AuthorizationRequest { location: location.into(), state })
+        Ok(AuthorizationRequest { location: location.into(), state: sign_in.state })
     }
 
-    /// Exchanges `code` for tokens. Each `state` is accepted once.
+    /// Exchanges `code` for tokens. Each `state` is accepted once. The issuer has sent the browser
+    /// back to `host`.
     ///
     /// # Errors
     ///
     /// When the state is unknown, or the issuer does not return the tokens of this sign-in.
-    pub async fn finish(&self, state: &str, code: &str) -> Result<OidcTokens, OidcError> {
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(state);
-        let in_time = |pending: &PendingSignIn| self.clock.now() < pending.expires_at;
-        let pending = pending.filter(in_time).ok_or(OidcError::Unknown)?;
+    pub async fn finish(
+        &self,
+        host: &str,
+        state: &str,
+        code: &str,
+    ) -> Result<OidcTokens, OidcError> {
+        let redirect_uri = self.redirect_uri(host)?;
+        let finished = self.sign_ins.finish(state, self.clock.now());
+        let sign_in = finished.ok_or(OidcError::Unknown)?;
         let url = self.endpoints().await?.token_endpoint.get();
         let body = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "authorization_code")
             .append_pair("code", code)
-            .append_pair("redirect_uri", &pending.redirect_uri)
+            .append_pair("redirect_uri", &redirect_uri)
             .append_pair("client_id", &self.client_id)
-            .append_pair("code_verifier", &pending.verifier)
+            .append_pair("code_verifier", &sign_in.verifier)
             .finish();
         let request = fetch::client(url, &self.certificates)?.post(url.clone()).body(body);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         let body = fetch::body(request.send().await?).await?;
         let tokens: OidcTokens = serde_json::from_slice(&body)?;
         match &tokens.id_token {
-            Some(token) if id_token::nonce(token).as_deref() == Some(&*pending.nonce) => Ok(tokens),
+            Some(token) if id_token::nonce(token).as_deref() == Some(&*sign_in.nonce) => Ok(tokens),
             Some(_) => Err(OidcError::Nonce),
             // With the scope `openid` there must be one; plain OAuth 2.0 has none.
             None if self.scope.split(' ').any(|scope| scope == "openid") => {
@@ -209,19 +198,10 @@ impl Oidc {
         }
     }
 
-    fn insert(&self, state: String, sign_in: PendingSignIn) {
-        let now = self.clock.now();
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if pending.len() >= MAX_PENDING {
-            pending.retain(|_, sign_in| now < sign_in.expires_at);
-        }
-        if pending.len() >= MAX_PENDING {
-            let oldest = pending.iter().min_by_key(|(_, sign_in)| sign_in.expires_at);
-            if let Some(oldest) = oldest.map(|(state, _)| state.clone()) {
-                pending.remove(&oldest);
-            }
-        }
-        pending.insert(state, sign_in);
+    /// Returns the URL of this server that the issuer sends a browser of `host` back to.
+    fn redirect_uri(&self, host: &str) -> Result<String, OidcError> {
+        let origin = self.origins.origin(host).ok_or(OidcError::Host)?;
+        Ok(format!("{origin}{}", self.callback))
     }
 
     /// Returns the configured endpoints, or else those that the issuer publishes.
@@ -245,10 +225,4 @@ impl From<reqwest::Error> for OidcError {
     fn from(error: reqwest::Error) -> Self {
         Self::Client(error.without_url())
     }
-}
-
-fn secret() -> Result<String, OidcError> {
-    let mut secret = [0; 32];
-    SystemRandom::new().fill(&mut secret).map_err(|_| OidcError::NoRandomness)?;
-    Ok(URL_SAFE.encode(secret))
 }

@@ -6,9 +6,9 @@ use clap::Args;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
-use crate::{client::ServerOptions, failure::Failure};
+use crate::{attributes, client::ServerOptions, failure::Failure};
 
-/// Reset the usage of a subject.
+/// Reset the usage of a subject, or of a request with attributes.
 #[derive(Debug, Args)]
 pub(crate) struct Reset {
     #[command(flatten)]
@@ -20,9 +20,17 @@ pub(crate) struct Reset {
 #[derive(Debug, Args, Serialize)]
 struct Subject {
     /// Scope of the subject: service, user or endpoint.
-    scope: String,
+    #[arg(required_unless_present = "attributes", requires = "identifier")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
     /// Identifier of the subject.
-    identifier: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identifier: Option<String>,
+    /// Attribute of the request, such as tenant=acme; may be repeated. Values that differ for one
+    /// name are a list.
+    #[arg(long = "attribute", id = "attributes", value_name = "NAME=VALUE", value_parser = attributes::pair, conflicts_with = "scope")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "attributes::serialize")]
+    attributes: Vec<(String, String)>,
     /// Reason for the audit log.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,7 @@ mod test;
 use serde_json::Value as Json;
 
 pub(crate) use self::network::Network;
+pub(crate) use self::regex::Regex;
 use self::test::Test;
 use crate::AttributeValue;
 
@@ -71,6 +72,23 @@ impl Condition {
             (Kind::Present(_), None) => false,
             (Kind::Present(tests), Some(value)) => tests.iter().all(|test| test.holds(value)),
         }
+    }
+
+    /// Returns `true` if it compares with ranges of addresses.
+    pub(crate) fn has_networks(&self) -> bool {
+        match &self.kind {
+            Kind::Absent => false,
+            Kind::Present(tests) => tests.iter().any(Test::has_networks),
+        }
+    }
+
+    /// Returns the regular expressions.
+    pub(crate) fn regexes(&self) -> impl Iterator<Item = &Regex> {
+        let tests = match &self.kind {
+            Kind::Absent => &[],
+            Kind::Present(tests) => &**tests,
+        };
+        tests.iter().flat_map(Test::regexes)
     }
 
     /// Returns `true` if the attribute must be there.

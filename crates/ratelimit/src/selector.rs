@@ -1,5 +1,6 @@
 //! Rules over attributes: when a rule applies, and per what it counts.
 
+mod regex_budget;
 mod subject;
 mod warnings;
 
@@ -7,8 +8,9 @@ use std::fmt;
 
 use serde_json::{Map, Value as Json};
 
+pub(crate) use self::regex_budget::RegexBudget;
 pub use self::warnings::Warning;
-use crate::{Attributes, Condition};
+use crate::{Attributes, Condition, condition::Regex};
 
 /// The conditions of a rule over attributes, and the attributes that it counts by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +77,11 @@ impl Selector {
     /// Returns `true` if rules of a lower priority do not apply where this one matches.
     pub const fn stops(&self) -> bool {
         self.stops
+    }
+
+    /// Returns the regular expressions of all conditions.
+    pub(crate) fn regexes(&self) -> impl Iterator<Item = &Regex> {
+        self.when.iter().flat_map(|(_, condition)| condition.regexes())
     }
 
     /// Returns `true` if the rule matches.

@@ -15,6 +15,9 @@ use crate::{
 /// Maximum size of a document in bytes, as JSON without whitespace.
 pub const MAX_BYTES: usize = 64 * 1024;
 
+/// Maximum depth of a document. Parsers refuse 128, and audit entries contain documents.
+const MAX_DEPTH: usize = 64;
+
 /// Registry of the kinds of documents, by service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kinds(BTreeMap<String, DocumentKind>);
@@ -126,7 +129,22 @@ fn validate_by(schema: &DocumentSchema, config: &Value) -> Result<(), Invalid> {
         // PostgreSQL does not store it.
         problems.push(FieldProblem::new("", "no text may contain the character NUL"));
     }
+    if is_deeper_than(MAX_DEPTH, config) {
+        let message = format!("lists and objects may be nested at most {MAX_DEPTH} deep");
+        problems.push(FieldProblem::new("", message));
+    }
     if problems.is_empty() { Ok(()) } else { Err(Invalid::Fields(problems)) }
+}
+
+fn is_deeper_than(depth: usize, value: &Value) -> bool {
+    let Some(left) = depth.checked_sub(1) else {
+        return value.is_array() || value.is_object();
+    };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper_than(left, item)),
+        Value::Object(fields) => fields.values().any(|field| is_deeper_than(left, field)),
+        _ => false,
+    }
 }
 
 fn has_nul(value: &Value) -> bool {
@@ -187,6 +205,14 @@ mod tests {
         for nul in [json!({"note": ["a\0b"]}), json!({"note": {"a\0": []}})] {
             assert!(matches!(validate(&nul), Err(Invalid::Fields(_))), "{nul}");
         }
+        let nested = |depth| {
+            let note = (1..depth).fold(json!(1), |inner, _| json!([inner]));
+            validate(&json!({ "note": note }))
+        };
+        assert_eq!(nested(MAX_DEPTH), Ok(()));
+        let message = "lists and objects may be nested at most 64 deep";
+        let refused = nested(MAX_DEPTH + 1).unwrap_err().to_string();
+        assert!(refused.ends_with(message), "{refused}");
         assert_eq!(validate(&json!({"note": {"name": "n"}, "penalty": null})), Ok(()));
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headgate::Key;
 use headgate_ratelimit::{
-    AuditLog, Author, Catalog, Scope,
+    Attributes, AuditLog, Author, Catalog, Scope,
     usecase::{Explain, GetUsage, ManageRules, ResetError, ResetLimit, ResetReport},
 };
 use tokio::sync::Semaphore;
@@ -55,6 +55,23 @@ impl RuleAdmin {
             let request_id = author.request_id.clone();
             let space = subject.space();
             let report = reset.reset(scope, subject.as_key(&space), reason, author).await;
+            log_unsettled(&request_id, &report);
+            report.outcome
+        })
+        .await
+    }
+
+    /// Restores the whole limits of a check with these attributes.
+    pub async fn reset_attributes(
+        &self,
+        attributes: Attributes<'static>,
+        reason: Option<String>,
+        author: Author,
+    ) -> Result<(), ResetError> {
+        let reset = self.reset.clone();
+        run_to_completion(async move {
+            let request_id = author.request_id.clone();
+            let report = reset.reset_attributes(&attributes, reason, author).await;
             log_unsettled(&request_id, &report);
             report.outcome
         })

@@ -113,11 +113,16 @@ async fn a_header_needs_a_key_id_and_no_critical_extension() {
         (json!({"kid": "k"}), TokenError::Malformed),
         (json!({"alg": "EdDSA", "kid": "k", "crit": ["b64"], "b64": false}), TokenError::Malformed),
         (json!("EdDSA"), TokenError::Malformed),
+        (json!(["EdDSA", "k", null]), TokenError::Malformed),
     ] {
         assert_eq!(guard.token_error(&key.sign_with(&header, &claims)).await, refusal, "{header}");
     }
     assert_eq!(issuer.fetches(), 0);
     assert!(guard.read(&key.sign(&claims)).await.is_ok());
+    // The same claims, without their names.
+    let roles = json!([["sys_admin"]]);
+    let list = json!([claims["exp"], 0, claims["iss"], "any", null, null, "u1", roles]);
+    assert_eq!(guard.token_error(&key.sign(&list)).await, TokenError::Claims);
 }
 
 #[tokio::test]

@@ -36,8 +36,8 @@ struct ConfigVersion {
     resources: Arc<Vec<Any>>,
 }
 
-/// Delay of the answer to a configuration that was refused before: some servers resend it at once,
-/// forever.
+/// Delay of the answer to an invalid configuration after another one: some servers resend theirs at
+/// once, forever, and with new contents each time.
 const REPEATED_REFUSAL_PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum length of the reason that is sent to the server.
@@ -58,7 +58,7 @@ impl Subscription {
     pub(super) async fn answer(&mut self, response: DiscoveryResponse) -> DiscoveryRequest {
         let DiscoveryResponse { version_info, resources, nonce, .. } = response;
         let version = ConfigVersion::new(version_info, resources);
-        let is_repeated = self.refused.as_ref() == Some(&version);
+        let is_repeated = self.refused.is_some();
         let result = self.apply(version).await;
         self.record_response();
         if is_repeated && result.is_err() {
@@ -145,6 +145,23 @@ mod tests {
         assert!(sent == version(&[c.clone(), b, a.clone()]));
         assert!(sent != version(&[a.clone(), a, c]));
         assert!(sent != ConfigVersion::new("2".to_owned(), sent.resources.to_vec()));
+    }
+
+    /// A server that resends at once must not keep a core busy, whatever it sends.
+    #[tokio::test]
+    async fn every_refusal_after_another_is_answered_late() {
+        let url: XdsUrl = "http://127.0.0.1:1".to_owned().try_into().unwrap();
+        let metrics = EnvoyMetrics::new(&prometheus::Registry::new()).unwrap();
+        let catalog = Arc::new(EnvoyCatalog::starting());
+        let mut subscription = Subscription::new(url, catalog, metrics);
+        let sent = |value: &[u8]| DiscoveryResponse {
+            resources: vec![Any { type_url: TYPE_URL.to_owned(), value: value.to_vec() }],
+            ..DiscoveryResponse::default()
+        };
+        assert!(subscription.answer(sent(b"a")).await.error_detail.is_some());
+        let started = time::Instant::now();
+        assert!(subscription.answer(sent(b"b")).await.error_detail.is_some());
+        assert!(started.elapsed() >= REPEATED_REFUSAL_PAUSE);
     }
 
     #[test]

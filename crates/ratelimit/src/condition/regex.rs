@@ -1,5 +1,7 @@
 //! Regular expressions with bounded size and linear time.
 
+mod shared;
+
 use std::sync::Arc;
 
 use regex_automata::{
@@ -10,9 +12,11 @@ use regex_automata::{
 };
 
 /// A regular expression that must match a whole text. It is compiled to a deterministic automaton:
-/// one step for each byte, and no memory while it runs.
+/// one step for each byte, and no memory while it runs. Equal expressions share their automaton.
 #[derive(Clone, Debug)]
-pub(crate) struct Regex(Arc<dense::DFA<Vec<u32>>>);
+pub(crate) struct Regex(Arc<Automaton>);
+
+type Automaton = dense::DFA<Vec<u32>>;
 
 impl Regex {
     /// Maximum length of an expression in bytes.
@@ -26,6 +30,11 @@ impl Regex {
         if text.len() > Self::MAX_BYTES {
             return Err(format!("must be at most {} bytes long", Self::MAX_BYTES));
         }
+        // Rules are read again with every list of rules, and compiling takes milliseconds.
+        shared::find_or_compile(text, || Self::compile(text)).map(Self)
+    }
+
+    fn compile(text: &str) -> Result<Automaton, String> {
         let config = dense::Config::new()
             // The first alternative that matches may be shorter than the text.
             .match_kind(MatchKind::All)
@@ -37,15 +46,19 @@ impl Regex {
         let nfa =
             thompson::Config::new().utf8(false).nfa_size_limit(Some(4 * Self::MAX_COMPILED_BYTES));
         let builder = dense::Builder::new().configure(config).syntax(syntax).thompson(nfa).clone();
-        let dfa = builder.build(text).map_err(|error| {
+        builder.build(text).map_err(|error| {
             let text = one_line(&error);
             // Errors of the smaller automaton before it have no kind.
             if error.is_size_limit_exceeded() || text.contains("exceeded limit") {
                 return "is too complex: make repetitions shorter, or use several rules".to_owned();
             }
             format!("is not a regular expression: {text}")
-        })?;
-        Ok(Self(Arc::new(dfa)))
+        })
+    }
+
+    /// Returns the address of the automaton, equal for equal expressions, and its size in bytes.
+    pub(crate) fn automaton(&self) -> (usize, usize) {
+        (Arc::as_ptr(&self.0).addr(), self.0.memory_usage())
     }
 
     /// Returns `true` if the expression matches the whole `text`.
@@ -90,6 +103,15 @@ mod tests {
                 assert!(!parsed.matches(text), "{regex} {text}");
             }
         }
+    }
+
+    #[test]
+    fn equal_expressions_share_their_automaton() {
+        let parse = |text| Regex::parse(text).unwrap();
+        let (one, same, other) = (parse("a+b"), parse("a+b"), parse("a+c"));
+        assert_eq!(one.automaton(), same.automaton());
+        assert_ne!(one.automaton().0, other.automaton().0);
+        assert!(one.automaton().1 > 0);
     }
 
     #[test]

@@ -69,6 +69,27 @@ impl Test {
         }
     }
 
+    /// Returns `true` for a test of addresses.
+    pub(super) fn has_networks(&self) -> bool {
+        match self {
+            Self::In(_) | Self::NotIn(_) => true,
+            Self::Not(tests) => tests.iter().any(Self::has_networks),
+            _ => false,
+        }
+    }
+
+    /// Returns the regular expressions. Those within `Not` are not negated again.
+    pub(super) fn regexes(&self) -> impl Iterator<Item = &Regex> {
+        let tests = match self {
+            Self::Not(tests) => &**tests,
+            other => std::slice::from_ref(other),
+        };
+        tests.iter().filter_map(|test| match test {
+            Self::Regex(regex) => Some(regex),
+            _ => None,
+        })
+    }
+
     /// Returns the only texts that pass, if they are listed.
     pub(super) fn literals(&self) -> Option<&[Box<str>]> {
         match self {

@@ -1,6 +1,6 @@
 //! The subject of a counter: the values of the attributes that a rule counts by.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, fmt::Write as _, net::IpAddr};
 
 use headgate::Key;
 use sha2::{Digest as _, Sha256};
@@ -15,20 +15,33 @@ impl Selector {
     /// Returns the values of the attributes that the rule counts by, as the subject of a key.
     /// Different values have different subjects; a usual single value is its own.
     pub fn subject<'v>(&self, attributes: &'v Attributes<'_>) -> Cow<'v, str> {
-        let value = |name: &str| attributes.get(name).and_then(|value| value.text());
+        let value = |name: &str| {
+            let text = attributes.get(name).and_then(|value| value.text()).unwrap_or_default();
+            if self.is_address(name) { canonical(text) } else { Cow::Borrowed(text) }
+        };
         let subject = match &*self.per {
             [] => return Cow::Borrowed(Self::ALL),
-            [name] => match value(name).unwrap_or_default() {
-                plain if !plain.is_empty() && !plain.bytes().any(is_escaped) => {
-                    Cow::Borrowed(plain)
-                }
+            [name] => match value(name) {
+                plain if !plain.is_empty() && !plain.bytes().any(is_escaped) => plain,
                 other => Cow::Owned(escaped([other])),
             },
-            several => {
-                Cow::Owned(escaped(several.iter().map(|name| value(name).unwrap_or_default())))
-            }
+            several => Cow::Owned(escaped(several.iter().map(|name| value(name)))),
         };
         if subject.len() > Key::MAX_BYTES { Cow::Owned(digest(&subject)) } else { subject }
+    }
+
+    /// Returns `true` if a condition compares the attribute with ranges of addresses.
+    fn is_address(&self, name: &str) -> bool {
+        self.when().any(|(other, condition)| condition.has_networks() && other == name)
+    }
+}
+
+/// Returns an address in its usual notation: an address that is written in another way must not
+/// have another counter.
+fn canonical(text: &str) -> Cow<'_, str> {
+    match text.parse::<IpAddr>() {
+        Ok(address) => Cow::Owned(address.to_canonical().to_string()),
+        Err(_) => Cow::Borrowed(text),
     }
 }
 
@@ -38,7 +51,7 @@ const fn is_escaped(byte: u8) -> bool {
 }
 
 /// Returns the values with commas between them.
-fn escaped<'v>(values: impl IntoIterator<Item = &'v str>) -> String {
+fn escaped<'v>(values: impl IntoIterator<Item = Cow<'v, str>>) -> String {
     let mut text = String::new();
     for (i, value) in values.into_iter().enumerate() {
         if i > 0 {
@@ -75,8 +88,10 @@ mod tests {
     use std::collections::HashMap;
 
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::Condition;
 
     fn selector(per: usize) -> Selector {
         let per = (0..per).map(|i| format!("a{i}").into()).collect();
@@ -100,6 +115,27 @@ mod tests {
         assert_eq!(subject(&[""]), "%");
         assert_eq!(subject(&["", "a"]), "%,a");
         assert_eq!(subject(&[&"x".repeat(513)]).len(), 66);
+    }
+
+    #[test]
+    fn an_address_has_one_subject_however_it_is_written() {
+        let parse = |json| Condition::parse(&json).unwrap();
+        let range = ("ip".into(), parse(json!({"not_in": ["10.0.0.0/8"]})));
+        let by_address =
+            Selector { when: vec![range], per: vec!["ip".into()], ..Selector::default() };
+        let by_text = Selector { per: vec!["ip".into()], ..Selector::default() };
+        for (written, address) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("::FFFF:c000:0201", "192.0.2.1"),
+            ("2001:DB8:0:0::1", "2001:db8::1"),
+            ("not an address", "not an address"),
+        ] {
+            let mut attributes = Attributes::default();
+            attributes.insert("ip", written).unwrap();
+            assert_eq!(by_address.subject(&attributes), address);
+            assert_eq!(by_text.subject(&attributes), written);
+        }
     }
 
     proptest! {

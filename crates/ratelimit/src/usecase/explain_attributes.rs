@@ -19,7 +19,7 @@ pub struct AttributesExplanation {
     pub revision: Revision,
     /// The rules: those that apply, then those that come closest.
     pub rules: Vec<ExplainedSelector>,
-    /// Number of further rules that do not match.
+    /// Number of further rules.
     pub others: usize,
 }
 
@@ -40,6 +40,9 @@ pub struct ExplainedSelector {
 
 /// Maximum number of rules that are explained although they do not match.
 const MAX_OTHERS: usize = 100;
+
+/// Maximum number of rules that are explained because they match. The usage of each is read.
+const MAX_MATCHING: usize = 100;
 
 /// More rules than this are explained on a blocking thread.
 const MAX_INLINE: usize = 1000;
@@ -77,7 +80,8 @@ fn explained(
     attributes: &Attributes<'_>,
     defaulted: Option<Scope>,
 ) -> Result<(Vec<ExplainedSelector>, usize), CheckError> {
-    let resolved = Resolved::new(snapshot, attributes, defaulted)?;
+    let resolved = Resolved::unbounded(snapshot, attributes, defaulted)?;
+    let holds = holds(resolved.selected);
     let mut rules = of_subjects(snapshot, attributes, defaulted, &resolved);
     let mut others: Vec<(usize, ExplainedSelector)> = Vec::new();
     for rule in snapshot.with_selector() {
@@ -87,7 +91,7 @@ fn explained(
         let subject = resolved.subject_of(rule);
         let why = match (subject, mismatches.is_empty(), rule.is_enabled()) {
             (_, false, _) => mismatches.join("; "),
-            (Some(_), ..) => "all conditions hold".to_owned(),
+            (Some(_), ..) => holds.clone(),
             (None, true, false) => "disabled: admits everything and counts nothing".to_owned(),
             (None, true, true) => STOPPED.to_owned(),
         };
@@ -104,7 +108,8 @@ fn explained(
     others.sort_by_cached_key(|(mismatches, explained)| {
         (*mismatches, explained.rule.rule().map(RateLimitRule::display_name))
     });
-    let hidden = others.len().saturating_sub(MAX_OTHERS);
+    let hidden = rules.len().saturating_sub(MAX_MATCHING) + others.len().saturating_sub(MAX_OTHERS);
+    rules.truncate(MAX_MATCHING);
     rules.extend(others.into_iter().take(MAX_OTHERS).map(|(_, explained)| explained));
     Ok((rules, hidden))
 }
@@ -150,6 +155,15 @@ impl ExplainedSelector {
 }
 
 const STOPPED: &str = "a rule of a higher priority matches and stops this one";
+
+/// Returns why a rule applies, if that many match.
+fn holds(matching: usize) -> String {
+    let max = Selector::MAX_MATCHES;
+    if matching <= max {
+        return "all conditions hold".to_owned();
+    }
+    format!("all conditions hold, but more than {max} rules match: such checks are refused")
+}
 
 fn priority(rule: &CompiledRule) -> i32 {
     rule.selector().map_or(0, Selector::priority)

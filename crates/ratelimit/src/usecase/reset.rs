@@ -1,11 +1,11 @@
 //! Resets the usage of subjects.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
 
-use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeySpace, Limit, StoreError};
+use headgate::{Algorithm, Batch, BatchLimiter, Check, Cost, Key, KeySpace, Limit, StoreError};
 use thiserror::Error;
 
-use crate::{AuditEntry, AuditLog, Author, Catalog, RepositoryError, Scope};
+use crate::{Attributes, AuditEntry, AuditLog, Author, Catalog, RepositoryError, Scope, Snapshot};
 
 /// Resets the usage of subjects and records it in the audit log.
 #[derive(Clone)]
@@ -45,11 +45,20 @@ pub(super) struct ResetFailure {
     sent: bool,
 }
 
+/// A counter: its algorithm and window, its key space and its subject.
+type Counter<'s> = (Limit, KeySpace<'s>, Cow<'s, str>);
+
+/// A window, an algorithm, and the suffix of their keys.
+type KeySuffix = (u32, Algorithm, String);
+
 /// Recorded before a reset, and kept if its outcome stays unknown.
 const UNKNOWN: &str = r#"{"outcome":"unknown"}"#;
 
 /// Recorded for a reset that was not done.
 const NOT_DONE: &str = r#"{"outcome":"not_done"}"#;
+
+/// Maximum length of attributes in the audit log.
+const MAX_TARGET_CHARS: usize = 512;
 
 /// Maximum number of keys per store call.
 const MAX_BATCH: usize = 100;
@@ -62,8 +71,8 @@ impl ResetLimit {
         Self { catalog, limiter, audit }
     }
 
-    /// Resets the usage of a subject under every window and algorithm that can apply to it. Nothing
-    /// is reset if the audit log cannot be written first. If the future is dropped, the audit log
+    /// Resets the usage of a subject under every window and algorithm that can apply to it, and
+    /// under the rules over attributes that count it. Nothing is reset if the audit log cannot be written first. If the future is dropped, the audit log
     /// has the outcome as unknown.
     pub async fn reset(
         &self,
@@ -77,19 +86,42 @@ impl ResetLimit {
         recorded(&*self.audit, &entry, self.forget(scope, subject)).await
     }
 
+    /// Resets what a check with these attributes counts: the usage of its subjects, and that of the
+    /// rules over attributes that match. What a rule without `per` counts belongs to all checks and
+    /// is kept. Otherwise as [`reset`](Self::reset).
+    pub async fn reset_attributes(
+        &self,
+        attributes: &Attributes<'_>,
+        reason: Option<String>,
+        author: Author,
+    ) -> ResetReport {
+        let entry = entry(target(attributes), reason, author);
+        recorded(&*self.audit, &entry, self.forget_attributes(attributes)).await
+    }
+
     async fn forget(&self, scope: Scope, subject: Key<'_>) -> Result<(), ResetFailure> {
-        let suffixes = self.catalog.load().key_suffixes(scope, subject.subject());
-        let states: Vec<(Limit, KeySpace<'_>)> = suffixes
-            .iter()
-            .filter_map(|(window, algorithm, suffix)| {
-                let window = Duration::from_secs((*window).into());
-                let limit = Limit::new(*algorithm, 1, window).ok()?;
-                Some((limit, KeySpace::new(scope.key_prefix(), suffix)))
-            })
-            .collect();
-        for (i, some) in states.chunks(MAX_BATCH).enumerate() {
-            let checks = some.iter().filter_map(|(limit, space)| {
-                Check::new(subject.within(space), limit, Cost::ONE).ok()
+        let mut attributes = Attributes::default();
+        // Cannot fail: a subject is shorter than an attribute may be.
+        let _ = attributes.insert(scope.name(), subject.subject());
+        self.forget_attributes(&attributes).await
+    }
+
+    async fn forget_attributes(&self, attributes: &Attributes<'_>) -> Result<(), ResetFailure> {
+        let snapshot = self.catalog.load();
+        let subjects = Scope::ALL.into_iter().filter_map(|scope| {
+            let identifier = attributes.get(scope.name())?.text()?;
+            Some((scope, identifier, snapshot.key_suffixes(scope, identifier)))
+        });
+        let subjects: Vec<(Scope, &str, Vec<KeySuffix>)> = subjects.collect();
+        let of_subjects = subjects.iter().flat_map(|(scope, identifier, suffixes)| {
+            suffixes.iter().filter_map(|suffix| of_subject(*scope, identifier, suffix))
+        });
+        let counters: Vec<Counter<'_>> =
+            of_subjects.chain(of_selectors(&snapshot, attributes)).collect();
+        for (i, some) in counters.chunks(MAX_BATCH).enumerate() {
+            let checks = some.iter().filter_map(|(limit, space, subject)| {
+                let key = Key::new(subject).ok()?.within(space);
+                Check::new(key, limit, Cost::ONE).ok()
             });
             if let Ok(batch) = Batch::new(checks) {
                 let reset = self.limiter.reset(&batch).await;
@@ -98,6 +130,37 @@ impl ResetLimit {
         }
         Ok(())
     }
+}
+
+fn of_subject<'s>(
+    scope: Scope,
+    identifier: &'s str,
+    (window, algorithm, suffix): &'s KeySuffix,
+) -> Option<Counter<'s>> {
+    let limit = Limit::new(*algorithm, 1, Duration::from_secs((*window).into())).ok()?;
+    Some((limit, KeySpace::new(scope.key_prefix(), suffix), identifier.into()))
+}
+
+/// Returns what the rules over attributes count for this check alone.
+fn of_selectors<'s>(
+    snapshot: &'s Snapshot,
+    attributes: &'s Attributes<'_>,
+) -> impl Iterator<Item = Counter<'s>> {
+    snapshot.selected(attributes).into_iter().filter_map(move |rule| {
+        let selector = rule.selector().filter(|selector| selector.per().next().is_some())?;
+        Some((rule.limit().clone(), rule.space(Scope::Attributes), selector.subject(attributes)))
+    })
+}
+
+/// Returns the attributes as the target of an audit entry.
+fn target(attributes: &Attributes<'_>) -> String {
+    let mut text = String::from("attributes");
+    for (i, (name, value)) in attributes.iter().enumerate() {
+        let values: Vec<&str> = value.texts().collect();
+        let separator = if i == 0 { ':' } else { ',' };
+        let _ = write!(text, "{separator}{name}={}", values.join("|"));
+    }
+    text.chars().filter(|char| !char.is_control()).take(MAX_TARGET_CHARS).collect()
 }
 
 impl std::fmt::Debug for ResetLimit {

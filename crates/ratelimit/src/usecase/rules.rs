@@ -10,7 +10,8 @@ use thiserror::Error;
 pub use self::plan::Plan;
 use crate::{
     Author, Catalog, Draft, FieldError, Listed, Page, RateLimitRule, RateLimitRuleRepository,
-    RepositoryError, Revision, RuleChange, RuleFilter, RuleId, Warning,
+    RepositoryError, Revision, RuleChange, RuleFilter, RuleId, RuleSpec, Warning,
+    selector::RegexBudget,
 };
 
 /// Manages the rules of a repository. A change takes effect on this server before the call returns.
@@ -66,6 +67,7 @@ impl ManageRules {
     /// Creates a rule.
     pub async fn create(&self, draft: Draft, by: &Author) -> Result<RateLimitRule, ManageError> {
         let spec = draft.validate(None).map_err(ManageError::Invalid)?;
+        self.check_regexes(&spec)?;
         self.write_one(RuleChange::Create(spec), by).await
     }
 
@@ -78,6 +80,7 @@ impl ManageRules {
     ) -> Result<RateLimitRule, ManageError> {
         let current = self.get(id).await?;
         let spec = draft.validate(Some(&current.spec)).map_err(ManageError::Invalid)?;
+        self.check_regexes(&spec)?;
         self.write_one(RuleChange::Update(id, spec), by).await
     }
 
@@ -91,6 +94,7 @@ impl ManageRules {
     ) -> Result<RateLimitRule, ManageError> {
         let current = self.get(id).await?;
         let spec = draft.validate(Some(&current.spec)).map_err(ManageError::Invalid)?;
+        self.check_regexes(&spec)?;
         self.write_one(RuleChange::UpdateIfUnchanged(id, spec, expected), by).await
     }
 
@@ -118,7 +122,9 @@ impl ManageRules {
         let (revision, present) = self.repository.load().await?;
         let plan = move || {
             let present_rules = present.len() as u64;
-            let plan = Plan::new(revision, present, plan::validate_all(drafts)?, prune)?;
+            let kept = if prune { &[][..] } else { &present };
+            let kept = RegexBudget::with(kept.iter().map(|rule| &rule.spec));
+            let plan = Plan::new(revision, present, plan::validate_all(drafts, kept)?, prune)?;
             plan.within(present_rules, max)
         };
         // Comparing many rules takes long: do not delay other tasks.
@@ -135,6 +141,17 @@ impl ManageRules {
             self.refresh().await;
         }
         Ok(())
+    }
+
+    /// Refuses a rule with too much memory for regular expressions, together with the others.
+    fn check_regexes(&self, spec: &RuleSpec) -> Result<(), ManageError> {
+        if spec.selector.as_ref().is_none_or(|selector| selector.regexes().next().is_none()) {
+            return Ok(());
+        }
+        let snapshot = self.catalog.load();
+        let others = snapshot.with_selector().filter_map(|rule| rule.rule());
+        let mut budget = RegexBudget::with(others.map(|rule| &rule.spec));
+        budget.add(spec).map_err(|error| ManageError::Invalid(vec![error]))
     }
 
     async fn write_one(

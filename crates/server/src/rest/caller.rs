@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     extract::{FromRef, FromRequestParts},
-    http::{HeaderValue, header::AUTHORIZATION, request::Parts},
+    http::{HeaderMap, HeaderValue, header::AUTHORIZATION, request::Parts},
 };
 use headgate_api::{Access, request_id::RequestId};
 use headgate_auth::{Action, Actor, AuthError, Credentials};
@@ -77,7 +77,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let request_id = parts.extensions.get().cloned();
-        let authorization = parts.headers.get(AUTHORIZATION).cloned();
+        let authorization = authorization(&parts.headers);
         let cookie = match authorization {
             None => session_cookie::presented(&parts.headers),
             Some(_) => None,
@@ -101,4 +101,17 @@ where
             request_id: request_id.unwrap_or_else(|| RequestId::of(&parts.headers)),
         })
     }
+}
+
+/// Returns the header `authorization`. Several are joined as RFC 9110 says, which is no valid token:
+/// a proxy may have verified another one than the first.
+fn authorization(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let first = all.next()?;
+    if all.next().is_none() {
+        return Some(first.clone());
+    }
+    let all: Vec<&[u8]> =
+        headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes).collect();
+    Some(HeaderValue::from_bytes(&all.join(&b", "[..])).unwrap_or(HeaderValue::from_static("?")))
 }

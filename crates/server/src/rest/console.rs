@@ -7,14 +7,13 @@ mod preview;
 mod session;
 
 use axum::{
-    extract::Path,
     http::{HeaderMap, Method, Uri},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use headgate_console::{OIDC_CALLBACK, assets};
 
-use super::{error, routes::Routes};
+use super::{error, path::PathParam, routes::Routes};
 
 /// Adds the console.
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -36,7 +35,12 @@ async fn page(headers: HeaderMap) -> Response {
     assets::page(&headers)
 }
 
-async fn asset(Path(name): Path<String>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+async fn asset(
+    PathParam(name): PathParam,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     match assets::find(&name, &headers) {
         Some(file) => file,
         None => error::no_such_route(method, uri).await.into_response(),

@@ -24,6 +24,9 @@ pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Maximum size of a list of rules: 640 bytes each for 100,000 of them.
 pub(super) const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
+/// Characters of the start and of the end of a parser's message that are shown.
+const MAX_MESSAGE_PART: usize = 100;
+
 /// An object that a body can hold. It refuses unknown fields: one that is misspelt would otherwise
 /// be answered as if it had been left out.
 pub(super) trait WireObject<'a>: Deserialize<'a> {
@@ -40,6 +43,10 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
         let wrong = |message: String| Err(ApiError::BadBody(message));
         match self.0.trim_ascii_start().first() {
             None => return wrong("the body is empty; expected a JSON object".to_owned()),
+            // The first byte of gzip.
+            Some(0x1f) => {
+                return wrong("the body is compressed; send it without a content-encoding".into());
+            }
             // Serde would accept a list as an object without keys.
             Some(byte) if *byte != b'{' => {
                 return wrong("the body must be a JSON object".to_owned());
@@ -63,10 +70,23 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
 fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> ApiError {
     let (object, mut wrong) = unknown::parse::<T>(text);
     if wrong.is_empty() {
-        return ApiError::BadBody(format!("the body does not fit: {error}"));
+        return ApiError::BadBody(format!("the body does not fit: {}", excerpt(error)));
     }
     wrong.extend(object.map(T::problems).unwrap_or_default());
     ApiError::Invalid(wrong)
+}
+
+/// Returns the message without the middle of a long one, which repeats a value: the position is at
+/// its end.
+fn excerpt(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let total = message.chars().count();
+    if total <= 2 * MAX_MESSAGE_PART {
+        return message;
+    }
+    let start = message.chars().take(MAX_MESSAGE_PART);
+    let end = message.chars().skip(total - MAX_MESSAGE_PART);
+    start.chain(['…']).chain(end).collect()
 }
 
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {

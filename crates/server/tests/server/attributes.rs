@@ -11,6 +11,7 @@ use crate::{
 const FOREVER: i64 = 8_640_000;
 
 const EXPLAIN: &str = "/api/v1/ratelimit/explain";
+const RESET: &str = "/api/v1/ratelimit/reset";
 
 on_both_backends!(
     every_rule_that_matches_must_admit_and_the_answer_names_the_one_that_denied,
@@ -18,6 +19,9 @@ on_both_backends!(
     subjects_are_attributes,
     a_rule_is_shown_changed_and_listed_as_it_was_written,
     explain_says_why_each_rule_applies_or_not,
+    explain_shows_rules_beyond_the_maximum,
+    a_reset_of_a_subject_resets_the_rules_that_count_it,
+    a_reset_of_attributes_resets_what_such_a_check_counts,
     decisions_in_a_list_of_rules_are_applied_as_a_whole,
 );
 
@@ -210,6 +214,98 @@ async fn explain_says_why_each_rule_applies_or_not(backend: &Backend) {
     assert_eq!((wrong.status.as_u16(), wrong.details().len()), (400, 2), "{}", wrong.text);
     let missing = server.admin("POST", EXPLAIN, "{}").await;
     assert_eq!(missing.details()[0].0, "attributes");
+}
+
+/// Returns `true` if the check is admitted.
+async fn admitted(server: &Server, body: &Value) -> bool {
+    let reply = server.post(CHECK, &body.to_string()).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    reply.json()["allowed"].as_bool().unwrap()
+}
+
+async fn a_reset_of_a_subject_resets_the_rules_that_count_it(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    let rule = |name: &str, per: Value| json!({"name": name, "per": per, "limit": 1, "window_seconds": FOREVER});
+    server.create_rule(&rule("each user", json!(["user"]))).await;
+    let (one, two) = (
+        json!({"scope": "user", "identifier": "u1"}),
+        json!({"scope": "user", "identifier": "u2"}),
+    );
+    for subject in [&one, &two] {
+        assert!(admitted(&server, subject).await);
+        assert!(!admitted(&server, subject).await);
+    }
+    assert_eq!(server.admin("POST", RESET, &one.to_string()).await.status, 200);
+    assert!(admitted(&server, &one).await, "it has its whole allowance back");
+    assert!(!admitted(&server, &two).await, "others have not");
+    // What all checks share does not belong to one subject.
+    server
+        .create_rule(
+            &json!({"name": "all", "when": {"user": "*"}, "limit": 1, "window_seconds": FOREVER}),
+        )
+        .await;
+    assert!(admitted(&server, &json!({"scope": "user", "identifier": "u3"})).await);
+    assert_eq!(server.admin("POST", RESET, &one.to_string()).await.status, 200);
+    assert!(!admitted(&server, &one).await);
+}
+
+async fn a_reset_of_attributes_resets_what_such_a_check_counts(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    let rule = json!({
+        "name": "exports", "when": {"path": "/v1/*"}, "per": ["tenant"], "limit": 1,
+        "window_seconds": FOREVER
+    });
+    server.create_rule(&rule).await;
+    let user = json!({
+        "scope": "user", "identifier_pattern": "*", "limit": 1, "window_seconds": FOREVER
+    });
+    server.create_rule(&user).await;
+    let of = |tenant: &str, user: &str| json!({"attributes": {"tenant": tenant, "path": "/v1/x", "user": user}});
+    assert!(admitted(&server, &of("acme", "u1")).await);
+    assert!(admitted(&server, &of("other", "u2")).await);
+    for (tenant, user) in [("acme", "u1"), ("acme", "u3"), ("other", "u4"), ("new", "u1")] {
+        assert!(!admitted(&server, &of(tenant, user)).await, "{tenant} {user}");
+    }
+    let reset = server.admin("POST", RESET, &of("acme", "u1").to_string()).await;
+    assert_eq!(reset.status, 200, "{}", reset.text);
+    assert_eq!(reset.json()["message"], "rate limit counters reset for these attributes");
+    assert!(admitted(&server, &of("acme", "u1")).await);
+    assert!(!admitted(&server, &of("other", "u4")).await);
+    let log = server.admin("GET", "/api/v1/ratelimit/audit?action=counter.reset", "").await.json();
+    let target = log["entries"][0]["target"].as_str().unwrap();
+    assert!(target.starts_with("attributes:") && target.contains("tenant=acme"), "{log}");
+
+    for (wrong, fields) in [
+        (json!({"attributes": {}}), &["attributes"][..]),
+        (json!({"attributes": 1, "reason": 2}), &["attributes", "reason"]),
+        (json!({"attributes": {"a": null}, "scope": "user"}), &["scope", "attributes"]),
+        (json!({"attributes": {"a": "b"}, "identifier": 1}), &["identifier"]),
+        (json!({}), &["scope", "identifier"]),
+    ] {
+        let refused = server.admin("POST", RESET, &wrong.to_string()).await;
+        let named: Vec<String> = refused.details().into_iter().map(|(field, _)| field).collect();
+        assert_eq!(refused.status, 400, "{wrong}");
+        assert_eq!(named, fields, "{wrong}");
+    }
+}
+
+/// `explain` must show which rules are too many.
+async fn explain_shows_rules_beyond_the_maximum(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    let when = json!({"a": "b"});
+    let rule = |i| json!({"name": format!("r{i}"), "when": when, "limit": 9, "window_seconds": 60});
+    let rules: Vec<Value> = (0..33).map(rule).collect();
+    let body = json!({ "rules": rules }).to_string();
+    assert_eq!(server.admin("PUT", RULES, &body).await.status, 200);
+    let refused = server.post(CHECK, r#"{"attributes":{"a":"b"}}"#).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    let reply = server.admin("POST", EXPLAIN, r#"{"attributes":{"a":"b"}}"#).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let body = reply.json();
+    let explained = body["rules"].as_array().unwrap();
+    assert_eq!(explained.len(), 33);
+    let why = "all conditions hold, but more than 32 rules match: such checks are refused";
+    assert!(explained.iter().all(|rule| rule["why"] == why), "{body}");
 }
 
 async fn decisions_in_a_list_of_rules_are_applied_as_a_whole(backend: &Backend) {

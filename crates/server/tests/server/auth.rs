@@ -1,10 +1,11 @@
 //! Permissions of the roles over REST.
 
+use hyper::Request;
 use serde_json::json;
 
 use crate::{
     backend::{Backend, on_both_backends},
-    harness::{CHECK, RULES},
+    harness::{CHECK, RULES, Server},
 };
 
 /// Every protected request, with the least role that may make it.
@@ -81,6 +82,23 @@ async fn a_missing_or_wrong_token_is_rejected(backend: &Backend) {
         assert_eq!(wrong.json()["error"]["code"], "SYS_AUTH_TOKEN_INVALID");
         assert!(!wrong.text.contains("hg_wrong"));
     }
+}
+
+/// A proxy in front may have verified the other one.
+#[tokio::test]
+async fn two_tokens_are_as_good_as_none() {
+    let server = Server::start(&[]).await;
+    let valid = format!("Bearer {}", server.admin_token.as_ref().unwrap());
+    for (first, second) in [(&*valid, "Bearer hg_wrong"), ("Bearer hg_wrong", &*valid)] {
+        let request = Request::get(RULES).header("authorization", first);
+        let reply = server.send(request.header("authorization", second), "").await;
+        assert_eq!(reply.status, 401, "{}", reply.text);
+        assert_eq!(reply.json()["error"]["code"], "SYS_AUTH_TOKEN_INVALID");
+    }
+    assert_eq!(
+        server.send(Request::get(RULES).header("authorization", valid), "").await.status,
+        200
+    );
 }
 
 async fn checks_health_and_metrics_need_no_token(backend: &Backend) {

@@ -112,6 +112,7 @@ async fn bodies_that_are_no_json_objects_are_refused() {
         (" \n", "the body is empty; expected a JSON object"),
         (r#"["user","u1"]"#, "the body must be a JSON object"),
         ("scope=user", "the body must be a JSON object"),
+        ("\u{1f}\u{8b}compressed", "the body is compressed; send it without a content-encoding"),
         (
             r#"{"scope":"user""#,
             "the body is not valid JSON: EOF while parsing an object at line 1 column 15",
@@ -130,6 +131,10 @@ async fn bodies_that_are_no_json_objects_are_refused() {
         let expected = json!({"code": "SYS_RATELIMIT_VALIDATION_ERROR", "message": message});
         assert_eq!(error, expected, "{body}");
     }
+    let long = json!({ "checks": "x".repeat(10_000) }).to_string();
+    let error = refused(&server.post(&format!("{CHECK}/batch"), &long).await, 400);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.len() < 300 && message.contains("at line 1"), "{message}");
     let deep = format!("{{\"scope\":{}", "[".repeat(10_000));
     refused(&server.post(CHECK, &deep).await, 400);
 }
@@ -184,6 +189,10 @@ async fn an_unknown_path_is_not_found() {
     let error = refused(&server.get("/api/v1/nothing?user=u1").await, 404);
     let expected = json!({"code": "SYS_RATELIMIT_NOT_FOUND", "message": "no such endpoint: GET /api/v1/nothing"});
     assert_eq!(error, expected);
+    for path in ["/console/assets/%ff", "/%ff", "/api/v1/services/%ff"] {
+        let reply = server.admin("GET", path, "").await;
+        assert_eq!(refused(&reply, 404)["details"], Value::Null, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ pub(in crate::usecase) struct Resolved<'s, 'q> {
     pub(in crate::usecase) limits: SmallVec<[AppliedRule<'s, 'q>; 4]>,
     /// A rule that matches, enabled or not.
     pub(in crate::usecase) matched: Option<&'s Arc<CompiledRule>>,
+    /// Number of rules over attributes that match, enabled or not.
+    pub(in crate::usecase) selected: usize,
 }
 
 impl<'s, 'q> Resolved<'s, 'q> {
@@ -29,17 +31,31 @@ impl<'s, 'q> Resolved<'s, 'q> {
         attributes: &'q Attributes<'_>,
         defaulted: Option<Scope>,
     ) -> Result<Self, CheckError> {
+        let resolved = Self::unbounded(snapshot, attributes, defaulted)?;
+        if resolved.selected > Selector::MAX_MATCHES {
+            return Err(CheckError::TooManyRules);
+        }
+        Ok(resolved)
+    }
+
+    /// Resolves a check with any number of rules over attributes, to explain it.
+    pub(in crate::usecase) fn unbounded(
+        snapshot: &'s Snapshot,
+        attributes: &'q Attributes<'_>,
+        defaulted: Option<Scope>,
+    ) -> Result<Self, CheckError> {
         let mut selected = snapshot.selected(attributes);
         let priority = |rule: &CompiledRule| rule.selector().map_or(0, Selector::priority);
         let stopping = selected.iter().filter(|rule| rule.selector().is_some_and(Selector::stops));
         let stop = stopping.map(|rule| priority(rule)).max().unwrap_or(i32::MIN);
         selected.retain(|rule| priority(rule) >= stop);
-        if selected.len() > Selector::MAX_MATCHES {
-            return Err(CheckError::TooManyRules);
-        }
         selected.sort_by_key(|rule| (Reverse(priority(rule)), rule.window_seconds(), rule.id()));
 
-        let mut resolved = Self { matched: selected.first().copied(), ..Self::default() };
+        let mut resolved = Self {
+            matched: selected.first().copied(),
+            selected: selected.len(),
+            ..Self::default()
+        };
         // Rules of subjects have the priority 0.
         if stop <= 0 {
             for scope in Scope::ALL {
@@ -87,6 +103,7 @@ impl<'s, 'q> Resolved<'s, 'q> {
     pub(super) fn of_stack(stack: &[&'s Arc<CompiledRule>], question: &Question<'q>) -> Self {
         let (scope, subject) = (question.scope, question.subject.subject());
         let limit = |rule: &&'s Arc<CompiledRule>| (*rule, rule.space(scope), subject.into());
-        Self { limits: stack.iter().map(limit).collect(), matched: stack.first().copied() }
+        let limits = stack.iter().map(limit).collect();
+        Self { limits, matched: stack.first().copied(), selected: 0 }
     }
 }

@@ -33,9 +33,8 @@ pub(super) async fn begin(
     let Some(oidc) = console.oidc() else {
         return Err(missing().await);
     };
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let secure = cookie::is_secure(&headers) || oidc.is_over_tls();
-    match oidc.begin(host).await {
+    match oidc.begin(host(&headers)).await {
         Ok(request) => {
             let kept = cookie::set_way(secure, &request.state, SIGN_IN_TIMEOUT);
             Ok(redirect(&request.location, [kept]))
@@ -67,7 +66,7 @@ pub(super) async fn finish(
         info!("OIDC callback with unknown state");
         return Ok(redirect(FAILED, [forget]));
     }
-    let tokens = match oidc.finish(state, code).await {
+    let tokens = match oidc.finish(host(&headers), state, code).await {
         Ok(tokens) => tokens,
         Err(error) => {
             warn!(%error, "failed to complete an OIDC sign-in: {error}");
@@ -99,6 +98,11 @@ async fn sign_in(
         (Err(_), Some(id_token)) => auth.sign_in(id_token.as_bytes()).await,
         (first, _) => first,
     }
+}
+
+/// Returns the host that the browser asked for.
+fn host(headers: &HeaderMap) -> &str {
+    headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
 async fn missing() -> ApiError {

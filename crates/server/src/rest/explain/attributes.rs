@@ -36,10 +36,10 @@ pub(in crate::rest) struct WireExplain<'a> {
 pub(in crate::rest) struct WireAttributesExplanation {
     /// Revision of the rules.
     revision: i64,
-    /// The rules that apply, then those that match and do not apply, then at most 100 that come
-    /// closest to matching.
+    /// The rules that apply, then those that match and do not apply, at most 100 together; then at
+    /// most 100 that come closest to matching.
     rules: Vec<WireExplainedSelector>,
-    /// Number of further rules over attributes that do not match.
+    /// Number of further rules over attributes.
     others: usize,
 }
 

@@ -195,11 +195,39 @@ pub(crate) async fn travel(server: &Server, issuer: &Issuer, host: &str) -> Stri
     let address = issuer.name().trim_start_matches("http://").parse().unwrap();
     let sent_back = exchange(address, Request::get(path), "").await;
     let back = sent_back.header("location").split_once(host).unwrap().1.to_owned();
-    let home = server.send(Request::get(back).header("cookie", cookie), "").await;
+    let back = Request::get(back).header("host", host).header("cookie", cookie);
+    let home = server.send(back, "").await;
     let cookies: Vec<_> = home.headers.get_all("set-cookie").iter().collect();
     let signed_in = cookies.iter().any(|it| it.to_str().unwrap().starts_with("headgate_session="));
     assert_eq!(signed_in, home.header("location") == "/console");
     home.header("location").to_owned()
+}
+
+/// Anyone may begin a sign-in.
+#[tokio::test]
+async fn a_flood_of_sign_ins_does_not_end_others() {
+    let issuer = Issuer::start();
+    issuer.sign_in_as("sys_auditor");
+    let keys = [
+        ("auth.jwks_url", &*issuer.url()),
+        ("auth.issuer", &*issuer.name()),
+        ("console.oidc.client_id", "console"),
+    ];
+    let server = Server::start(&keys).await;
+    let host = server.address.to_string();
+    let leave = || server.send(Request::get("/console/oidc").header("host", &host), "");
+    let left = leave().await;
+    let cookie = left.header("set-cookie").split(';').next().unwrap().to_owned();
+    for _ in 0..1_100 {
+        assert!(leave().await.header("location").starts_with(&issuer.name()));
+    }
+    let path = left.header("location").strip_prefix(&issuer.name()).unwrap();
+    let address = issuer.name().trim_start_matches("http://").parse().unwrap();
+    let sent_back = exchange(address, Request::get(path), "").await;
+    let back = sent_back.header("location").split_once(&host).unwrap().1.to_owned();
+    let back = Request::get(back).header("host", &host).header("cookie", cookie);
+    let home = server.send(back, "").await;
+    assert_eq!(home.header("location"), "/console");
 }
 
 #[tokio::test]

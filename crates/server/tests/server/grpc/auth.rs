@@ -109,6 +109,19 @@ async fn a_missing_or_wrong_token_is_rejected() {
 }
 
 #[tokio::test]
+async fn two_tokens_are_as_good_as_none() {
+    let server = Server::start(&[]).await;
+    let mut client = connect(server.grpc_address).await;
+    let valid = server.admin_token.as_ref().unwrap();
+    let mut request = by(valid, ListRulesRequest::default());
+    assert!(client.list_rules(by(valid, ListRulesRequest::default())).await.is_ok());
+    request.metadata_mut().append("authorization", MetadataValue::from_static("Bearer hg_wrong"));
+    let outcome = client.list_rules(request).await.map(drop);
+    let invalid = (Code::Unauthenticated, "SYS_AUTH_TOKEN_INVALID".to_owned());
+    assert_eq!(refusal(&outcome), Some(invalid));
+}
+
+#[tokio::test]
 async fn checks_need_no_token() {
     let server = Server::start(&[]).await;
     let client = connect(server.grpc_address).await;
