@@ -80,15 +80,7 @@ impl<'a> Attributes<'a> {
         value: impl Into<AttributeValue<'a>>,
     ) -> Result<(), AttributeError> {
         let (name, value) = (name.into(), value.into());
-        if !Self::is_name(&name) {
-            return Err(AttributeError::Name);
-        }
-        if self.get(&name).is_some() {
-            return Err(AttributeError::Duplicate(name.into_owned()));
-        }
-        if self.0.len() == Self::MAX {
-            return Err(AttributeError::TooMany);
-        }
+        self.check_name(&name)?;
         if value.texts().any(|text| text.len() > Self::MAX_TEXT_BYTES) {
             return Err(AttributeError::TooLong(name.into_owned()));
         }
@@ -96,6 +88,18 @@ impl<'a> Attributes<'a> {
             return Err(AttributeError::TooManyItems(name.into_owned()));
         }
         self.0.push((name, value));
+        Ok(())
+    }
+
+    /// Adds an attribute whose texts may be of any length, and its list too: the caller bounds them.
+    pub fn insert_unbounded(
+        &mut self,
+        name: impl Into<Cow<'a, str>>,
+        value: impl Into<AttributeValue<'a>>,
+    ) -> Result<(), AttributeError> {
+        let name = name.into();
+        self.check_name(&name)?;
+        self.0.push((name, value.into()));
         Ok(())
     }
 
@@ -110,6 +114,20 @@ impl<'a> Attributes<'a> {
             Some(text) => self.insert(name, text),
             None => Err(AttributeError::NotFinite(name.into_owned())),
         }
+    }
+
+    /// Returns an error if no attribute of this name can be added.
+    fn check_name(&self, name: &str) -> Result<(), AttributeError> {
+        if !Self::is_name(name) {
+            return Err(AttributeError::Name);
+        }
+        if self.get(name).is_some() {
+            return Err(AttributeError::Duplicate(name.to_owned()));
+        }
+        if self.0.len() == Self::MAX {
+            return Err(AttributeError::TooMany);
+        }
+        Ok(())
     }
 
     /// Returns the value of an attribute.
