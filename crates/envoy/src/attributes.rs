@@ -1,10 +1,10 @@
 //! The entries of a descriptor as attributes, for rules.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::borrow::Cow;
 
-use headgate::Key;
-use headgate_ratelimit::{AttributeError, AttributeValue, Attributes, Scope};
-use ring::digest::{SHA256, digest};
+use headgate_ratelimit::{
+    AttributeError, AttributeValue, Attributes, Scope, attributes::identifier,
+};
 
 use crate::Descriptor;
 
@@ -56,7 +56,9 @@ pub(crate) fn of<'a>(
 /// Returns the value of a key: a list, if the key occurs more than once.
 fn value<'a>(key: &str, entries: &[(&'a str, &'a str)]) -> AttributeValue<'a> {
     let is_identifier = Scope::ALL.iter().any(|scope| scope.name() == key);
-    let encoded = |value| if is_identifier { identifier(value) } else { Cow::Borrowed(value) };
+    let encoded = |value| {
+        if is_identifier { identifier(Cow::Borrowed(value)) } else { Cow::Borrowed(value) }
+    };
     let mut values = entries.iter().filter(|(other, _)| *other == key).map(|(_, it)| encoded(it));
     match (values.next(), values.next()) {
         (Some(first), Some(second)) => {
@@ -66,33 +68,10 @@ fn value<'a>(key: &str, entries: &[(&'a str, &'a str)]) -> AttributeValue<'a> {
     }
 }
 
-/// Returns an identifier that a rule by scope can count: clients may send any text, and must not get
-/// around all other limits by one that is not valid.
-fn identifier(text: &str) -> Cow<'_, str> {
-    if Key::new(text).is_ok() {
-        return Cow::Borrowed(text);
-    }
-    let mut encoded = String::from("%");
-    if text.len() > Key::MAX_BYTES / 4 {
-        for byte in digest(&SHA256, text.as_bytes()).as_ref() {
-            // Writing to a string cannot fail.
-            let _ = write!(encoded, "{byte:02x}");
-        }
-        return Cow::Owned(encoded);
-    }
-    for character in text.chars() {
-        match character {
-            '{' | '}' | '%' | '\0'..='\x1f' | '\x7f' => {
-                let _ = write!(encoded, "%{:02x}", u32::from(character));
-            }
-            other => encoded.push(other),
-        }
-    }
-    Cow::Owned(encoded)
-}
-
 #[cfg(test)]
 mod tests {
+    use headgate::Key;
+
     use super::*;
     use crate::Hits;
 

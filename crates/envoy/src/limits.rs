@@ -88,7 +88,7 @@ impl EnvoyLimits {
 
         let mut plan = Plan::new(request, matched, settings);
         if settings.rules {
-            plan.add_rules(request, &self.rules.load())?;
+            plan.add_rules(request, &self.rules)?;
         }
         let answers = plan.ask(&self.limiter).await?;
         let outcomes = answers.iter().flatten().map(|answer| &answer.outcome);

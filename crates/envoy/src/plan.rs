@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use headgate::{Batch, BatchError, BatchLimiter, KeySpace, Outcome, StoreError, Verb};
-use headgate_ratelimit::{AttributeError, Snapshot, usecase::CheckError};
+use headgate_ratelimit::{AttributeError, Catalog, usecase::CheckError};
 
 use crate::{
     DeniedConsumes, DescriptorRule, DescriptorStatus, EnvoyRequest, EnvoyVerdict, Hits, Settings,
@@ -59,11 +59,12 @@ impl Plan {
     pub(crate) fn add_rules(
         &mut self,
         request: &EnvoyRequest<'_>,
-        rules: &Snapshot,
+        rules: &Catalog,
     ) -> Result<(), EnvoyError> {
+        let snapshot = rules.load();
         for (index, descriptor) in request.descriptors.iter().enumerate() {
             let attributes = attributes::of(request.domain, index, descriptor)?;
-            for applicable in rules.applicable(&attributes)? {
+            for applicable in rules.applicable(&snapshot, &attributes)? {
                 let rule = Arc::new(DescriptorRule::from_applicable(&applicable));
                 let key = CounterKey::Rule(applicable.key);
                 if let Some((counter, share)) = self.counter(key, &rule, descriptor.hits) {

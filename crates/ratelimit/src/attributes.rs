@@ -1,7 +1,9 @@
 //! Attributes of a check: facts about a request that rules are written over.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
+use headgate::Key;
+use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
 use thiserror::Error;
 
@@ -218,6 +220,32 @@ impl From<i64> for AttributeValue<'_> {
     fn from(number: i64) -> Self {
         Self::Text(Cow::Owned(itoa::Buffer::new().format(number).to_owned()))
     }
+}
+
+/// Returns the identifier that a text from a client is counted by, for the attributes `service`,
+/// `user` and `endpoint`: one that is no valid identifier is encoded, so that it cannot be used to get
+/// around other limits by an error.
+pub fn identifier(text: Cow<'_, str>) -> Cow<'_, str> {
+    if Key::new(&text).is_ok() {
+        return text;
+    }
+    let mut encoded = String::from("%");
+    if text.len() > Key::MAX_BYTES / 4 {
+        for byte in Sha256::digest(text.as_bytes()) {
+            // Writing to a string cannot fail.
+            let _ = write!(encoded, "{byte:02x}");
+        }
+        return Cow::Owned(encoded);
+    }
+    for character in text.chars() {
+        match character {
+            '{' | '}' | '%' | '\0'..='\x1f' | '\x7f' => {
+                let _ = write!(encoded, "%{:02x}", u32::from(character));
+            }
+            other => encoded.push(other),
+        }
+    }
+    Cow::Owned(encoded)
 }
 
 /// The shortest text of a finite number: `5` for 5.0.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headgate::{Key, Limit, OwnedKey};
 
 use super::{CheckError, Resolved};
-use crate::{Attributes, CompiledRule, Snapshot};
+use crate::{Attributes, Catalog, CompiledRule, Snapshot};
 
 /// A rule that must admit a check, and the key that it counts.
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ pub struct ApplicableRule {
     pub key: OwnedKey,
 }
 
-impl Snapshot {
-    /// Returns the enabled rules that must admit a check with these attributes: those over
+impl Catalog {
+    /// Returns the enabled rules of `snapshot` that must admit a check with these attributes: those over
     /// attributes, and those of the subjects that the attributes `service`, `user` and `endpoint`
     /// name. The default limit does not apply.
     ///
@@ -26,9 +26,10 @@ impl Snapshot {
     /// Too many rules match, or an attribute is not a valid identifier of a subject with rules.
     pub fn applicable(
         &self,
+        snapshot: &Snapshot,
         attributes: &Attributes<'_>,
     ) -> Result<Vec<ApplicableRule>, CheckError> {
-        let resolved = Resolved::new(self, attributes, None)?;
+        let resolved = Resolved::new(snapshot, attributes, None)?;
         let limits = resolved.limits.iter().map(|(rule, space, subject)| {
             let key = Key::new(subject).map_err(CheckError::Subject)?.within(space).to_owned();
             Ok(ApplicableRule { rule: Arc::clone(rule), key })

@@ -29,10 +29,24 @@ async fn an_invalid_configuration_is_rejected() {
         ("{ rule_id = \"gold\" }", "rule_id: invalid value"),
         ("{ fault_tolerant = \"yes\" }", "fault_tolerant: expected boolean"),
         ("{ fault_tolerent = true }", "fault_tolerent: unknown field"),
+        ("{ attributes = { tenant = \"$header.x-tenant\", region = \"eu\" } }", "ok"),
+        ("{ attributes = { [\"a b\"] = \"x\" } }", "attributes: a b: invalid value"),
+        (
+            "{ rule_id = \"0d0c0000-0000-4000-8000-000000000000\", attributes = { a = \"x\" } }",
+            "only one or none of these fields must be set: rule_id, attributes",
+        ),
     ];
     for (conf, expected) in cases {
         assert_eq!(gateway.judge(conf).await, expected, "{conf}");
     }
+    let unknown = gateway.judge("{ attributes = { a = \"$planet\" } }").await;
+    assert!(
+        unknown.starts_with("attributes: a: unknown variable; known: $client_ip,"),
+        "{unknown}"
+    );
+    let many: String = (0..32).map(|number| format!("a{number} = \"x\", ")).collect();
+    let many = gateway.judge(&format!("{{ attributes = {{ {many} }} }}")).await;
+    assert_eq!(many, "attributes: length must be at most 31");
 }
 
 #[test]
@@ -52,7 +66,7 @@ fn every_file_is_in_the_rockspec_and_every_key_in_the_readme() {
     let fields =
         schema.lines().filter_map(|line| line.strip_prefix("        { ")?.split(' ').next());
     let fields: Vec<&str> = fields.collect();
-    assert_eq!(fields.len(), 17, "{fields:?}");
+    assert_eq!(fields.len(), 18, "{fields:?}");
     let readme = read("README.md");
     for field in fields {
         assert!(readme.contains(&format!("| `{field}` |")), "{field}");
