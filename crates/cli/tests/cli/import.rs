@@ -485,7 +485,7 @@ const CONDITIONS: &str = "\
   conditions:
     - \"descriptors[0]['req.method'] in ['POST', 'PUT']\"
     - \"descriptors[0].path.startsWith('/v1/') && !descriptors[0].path.endsWith('/health')\"
-  variables: [descriptors[0].user_id]
+  variables: [\"descriptors[0].user_id\"]
 - {namespace: toystore, max_value: 100, seconds: 1, conditions: [\"plan != free\"]}
 - {namespace: toystore, max_value: 7, seconds: 1, conditions: [\"a == '1' || b == '2'\"]}
 - {namespace: toystore, max_value: 0, seconds: 1, variables: [\"size(u)\", u]}

@@ -77,7 +77,7 @@ const CONDITIONS: &str = r#"
   conditions:
     - descriptors[0]['req.method'] in ['POST', 'PUT'] && descriptors[0].path.startsWith('/v1/')
     - "!descriptors[0].path.matches('/health$')"
-  variables: [descriptors[0].user]
+  variables: ["descriptors[0].user"]
 - namespace: shop
   max_value: 5
   seconds: 31536000

@@ -222,7 +222,7 @@ async fn envoy_calls_over_mutual_tls_and_is_an_actor() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_over_descriptors_decide_requests_through_envoy() {
     let actions = "- request_headers: { header_name: x-user, descriptor_key: user }";
-    let with_address = format!("- remote_address: {{}}\n{}{actions}", " ".repeat(37));
+    let with_address = format!("- remote_address: {{}}\n{}{actions}", " ".repeat(34));
     let setup = require!(
         Setup::start_with_keys(
             &example("value: banned"),

@@ -85,14 +85,29 @@ fn examples(document: &str) -> Vec<String> {
         assert_eq!(config.trim(), "config:");
         let indent = config.len() - config.trim_start().len();
         let fields = lines.take_while(|line| line.len() - line.trim_start().len() > indent);
-        let fields = fields.map(|line| {
-            let (name, value) = line.trim().split_once(": ").unwrap();
-            let is_word = value.parse::<u64>().is_err() && value.parse::<bool>().is_err();
-            if is_word { format!("{name} = \"{value}\"") } else { format!("{name} = {value}") }
-        });
-        format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
+        lua(&fields.collect::<Vec<_>>())
     })
     .collect()
+}
+
+/// A mapping in YAML, with mappings as values, as a table in Lua.
+fn lua(lines: &[&str]) -> String {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let (mut fields, mut rest) = (Vec::new(), lines);
+    while let [line, below @ ..] = rest {
+        let own = below.iter().take_while(|next| indent(next) > indent(line)).count();
+        let (nested, next) = below.split_at(own);
+        let (name, value) = line.trim().split_once(':').unwrap();
+        let value = value.trim();
+        let is_word = value.parse::<u64>().is_err() && value.parse::<bool>().is_err();
+        fields.push(match nested {
+            [] if is_word => format!("{name} = \"{value}\""),
+            [] => format!("{name} = {value}"),
+            nested => format!("{name} = {}", lua(nested)),
+        });
+        rest = next;
+    }
+    format!("{{ {} }}", fields.join(", "))
 }
 
 #[tokio::test]
@@ -100,7 +115,7 @@ async fn the_examples_of_the_guides_are_accepted() {
     let gateway = (Ipv4Addr::LOCALHOST, free_port()).into();
     let gateway = require!(Gateway::start(gateway, "").await);
     let examples = ["plugins/kong/README.md", "docs/guides/kong.md"].map(examples).concat();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     for example in examples {
         assert_eq!(gateway.judge(&example).await, "ok", "{example}");
     }
