@@ -2,7 +2,7 @@
 
 use std::{any::Any, borrow::Cow, fmt, net::IpAddr, sync::Arc};
 
-use headgate_guard::{PeerAddress, RequestHead, TrustedProxies};
+use headgate_guard::{AddressKey, PeerAddress, RequestHead, TrustedProxies};
 use headgate_ratelimit::{AttributeError, Attributes, Scope, attributes::identifier};
 use http::HeaderName;
 
@@ -38,6 +38,7 @@ enum Extractor {
     Method,
     Path,
     Address,
+    Network,
     Header(HeaderName),
     Constant(Box<str>),
     Closure(Arc<Find>),
@@ -70,6 +71,14 @@ impl Extractors {
     #[must_use]
     pub fn address(self, attribute: &str) -> Self {
         self.with(attribute, Extractor::Address)
+    }
+
+    /// The client's IPv4 address, or its IPv6 network of 64 bits, such as `2001:db8:1:2::/64`, because
+    /// a client can use any address in it: to count by, where [`address`](Self::address) is for
+    /// conditions.
+    #[must_use]
+    pub fn network(self, attribute: &str) -> Self {
+        self.with(attribute, Extractor::Network)
     }
 
     /// The value of a header. Lines of the same name are joined with commas.
@@ -131,6 +140,10 @@ impl Extractors {
             Extractor::Method => Some(head.method.as_str().into()),
             Extractor::Path => Some(decoded(head.uri.path())),
             Extractor::Address => Some(self.client(head)?.to_string().into()),
+            Extractor::Network => {
+                let network = AddressKey::with_prefix("", self.client(head)?);
+                Some(network.as_str().to_owned().into())
+            }
             Extractor::Header(name) => header(name, head),
             Extractor::Constant(value) => Some(Cow::Borrowed(value)),
             Extractor::Closure(find) => find(head),

@@ -3,6 +3,7 @@
 use std::{fs, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::ConnectInfo, routing::any};
+use headgate_guard::{Cidr, TrustedProxies};
 use headgate_guard_rules::{Extractors, RuleLayer, RuleSet, RulesFile};
 use headgate_testkit::{Redis, require};
 use http::{HeaderName, Request, Response, StatusCode};
@@ -24,14 +25,14 @@ fn extractors() -> Extractors {
 }
 
 fn app(rules: &RuleSet) -> Router {
-    let layer = RuleLayer::new(rules, extractors()).unwrap();
+    let layer = RuleLayer::new(rules, extractors()).expect("valid extractors");
     Router::new().fallback(any(async || "hello")).layer(layer)
 }
 
 fn request(method: &str, path: &str, user: &str) -> Request<Body> {
     let peer = ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4000)));
     let request = Request::builder().method(method).uri(path).header("x-user", user);
-    request.extension(peer).extension(Tenant("acme")).body(Body::empty()).unwrap()
+    request.extension(peer).extension(Tenant("acme")).body(Body::empty()).expect("a request")
 }
 
 async fn send(app: &Router, request: Request<Body>) -> Response<Body> {
@@ -77,6 +78,29 @@ async fn requests_are_decided_by_the_rules_that_match() {
     assert_eq!(status(&app, "POST", "/v1/a", "u2").await, 200);
     assert_eq!(status(&app, "GET", "/v1/a", "u1").await, 200);
     assert_eq!(status(&app, "POST", "/v2/a", "u1").await, 200);
+}
+
+#[tokio::test]
+async fn clients_behind_proxies_are_counted_by_network() {
+    let rules = RuleSet::in_memory();
+    let clients = "- {name: clients, when: {address: {in: ['2001:db8::/32']}}, per: [network], \
+                   limit: 2, window_seconds: 8640000}";
+    rules.replace(clients).unwrap();
+    let proxies = TrustedProxies::from_iter(["192.0.2.0/24".parse::<Cidr>().unwrap()]);
+    let extractors =
+        Extractors::new().address("address").network("network").trusted_proxies(proxies);
+    let layer = RuleLayer::new(&rules, extractors).unwrap();
+    let app: Router = Router::new().fallback(any(async || "hello")).layer(layer);
+    let from = async |client: &'static str| {
+        let mut request = request("GET", "/", "u");
+        request.headers_mut().insert("x-forwarded-for", client.parse().unwrap());
+        send(&app, request).await.status()
+    };
+    assert_eq!(from("2001:db8:1:2::1").await, 200);
+    assert_eq!(from("2001:db8:1:2::9").await, 200);
+    assert_eq!(from("2001:db8:1:2::7").await, 429);
+    assert_eq!(from("2001:db8:1:3::7").await, 200);
+    assert_eq!(from("198.51.100.1").await, 200);
 }
 
 #[tokio::test]

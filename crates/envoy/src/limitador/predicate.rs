@@ -47,7 +47,7 @@ pub(super) fn tests(expression: Expression) -> Result<Vec<EntryTest>, String> {
         }
         Expression::Any(both) => {
             let [left, right] = *both;
-            either(tests(left)?, tests(right)?)
+            either(&tests(left)?, &tests(right)?)
         }
         Expression::Not(inner) => negated(*inner),
         Expression::Compare(comparison, sides) => Ok(vec![compared(comparison, *sides)?]),
@@ -67,7 +67,7 @@ fn negated(expression: Expression) -> Result<Vec<EntryTest>, String> {
         }
         Expression::All(both) => {
             let [left, right] = *both;
-            either(negated(left)?, negated(right)?)
+            either(&negated(left)?, &negated(right)?)
         }
         Expression::Compare(comparison, sides) => match comparison.negated() {
             Some(comparison) => Ok(vec![compared(comparison, *sides)?]),
@@ -99,8 +99,8 @@ fn opposite(EntryTest { entry, test }: EntryTest) -> Result<Vec<EntryTest>, Stri
 
 /// Alternatives on the text of one entry are one test. Others would need a rule each, and rules do
 /// not share their counters.
-fn either(left: Vec<EntryTest>, right: Vec<EntryTest>) -> Result<Vec<EntryTest>, String> {
-    match (&left[..], &right[..]) {
+fn either(left: &[EntryTest], right: &[EntryTest]) -> Result<Vec<EntryTest>, String> {
+    match (left, right) {
         (
             [EntryTest { entry, test: ValueTest::OneOf(one) }],
             [EntryTest { entry: other, test: ValueTest::OneOf(two) }],
@@ -160,8 +160,8 @@ fn compared(comparison: Comparison, [left, right]: [Expression; 2]) -> Result<En
     }
 }
 
-fn equality(comparison: Comparison, entry: EntryName, text: String) -> Result<EntryTest, String> {
-    let exact = vec![TextPattern::Exact(text)];
+fn equality(comparison: Comparison, entry: EntryName, value: String) -> Result<EntryTest, String> {
+    let exact = vec![TextPattern::Exact(value)];
     let test = match comparison {
         Comparison::Equal => ValueTest::OneOf(exact),
         Comparison::NotEqual => ValueTest::NoneOf(exact),

@@ -217,10 +217,7 @@ impl ConvertedRule {
             },
             ..Draft::default()
         };
-        let errors = match draft.validate(None) {
-            Ok(_) => return Ok(self),
-            Err(errors) => errors,
-        };
+        let Err(errors) = draft.validate(None) else { return Ok(self) };
         Err(errors.into_iter().map(|error| Unsupported::at("", &error.message)).collect())
     }
 

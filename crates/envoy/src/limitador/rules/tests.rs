@@ -1,5 +1,8 @@
-use std::fs;
+mod equivalence;
 
+use std::{fs, sync::Arc};
+
+use headgate_ratelimit::Selector;
 use serde_json::json;
 
 use super::*;
@@ -130,29 +133,32 @@ fn all_problems_are_reported_with_their_reasons() {
     assert!(converted(&[(&[&"!".repeat(900)], &[])]).skipped[0].message().contains("deeply"));
 }
 
+/// Returns the selector of the only rule of a conversion.
+fn selector(conversion: &RulesConversion) -> Arc<Selector> {
+    let lines = conversion.yaml.lines().skip_while(|line| *line != "    when:").skip(1);
+    let lines: Vec<&str> = lines.take_while(|line| line.starts_with("      ")).collect();
+    let when = serde_json::from_str(&format!("{{{}}}", lines.join(","))).unwrap();
+    let per = conversion.yaml.lines().find_map(|line| line.trim().strip_prefix("per: "));
+    let per: Vec<String> = per.map(|per| serde_json::from_str(per).unwrap()).unwrap_or_default();
+    let draft = Draft {
+        name: Input::Given("n".to_owned()),
+        limit: Input::Given(1),
+        window_seconds: Input::Given(1),
+        selector: SelectorDraft {
+            when: Input::Given(when),
+            per: Input::Given(per),
+            ..SelectorDraft::default()
+        },
+        ..Draft::default()
+    };
+    draft.validate(None).unwrap().selector.unwrap()
+}
+
 /// Limitador's rules about entries that are missing, and about negations.
 #[test]
 fn rules_apply_where_limitador_applies_limits() {
     let applies = |conditions: &[&str], variables: &[&str], entries: &[(&str, &str)]| {
-        let conversion = converted(&[(conditions, variables)]);
-        let lines = conversion.yaml.lines().skip_while(|line| *line != "    when:").skip(1);
-        let lines: Vec<&str> = lines.take_while(|line| line.starts_with("      ")).collect();
-        let when = serde_json::from_str(&format!("{{{}}}", lines.join(","))).unwrap();
-        let per = conversion.yaml.lines().find_map(|line| line.trim().strip_prefix("per: "));
-        let per: Vec<String> =
-            per.map(|per| serde_json::from_str(per).unwrap()).unwrap_or_default();
-        let draft = Draft {
-            name: Input::Given("n".to_owned()),
-            limit: Input::Given(1),
-            window_seconds: Input::Given(1),
-            selector: SelectorDraft {
-                when: Input::Given(when),
-                per: Input::Given(per),
-                ..SelectorDraft::default()
-            },
-            ..Draft::default()
-        };
-        let selector = draft.validate(None).unwrap().selector.unwrap();
+        let selector = selector(&converted(&[(conditions, variables)]));
         let (entries, hits) = (entries.to_vec(), Hits::Take(1));
         let descriptor = Descriptor { entries, hits, limit_override: None };
         selector.matches(&attributes::of("shop", 0, &descriptor).unwrap())

@@ -22,7 +22,7 @@ async fn start(keys: &[(&str, &str)]) -> (Server, Client) {
     (server, client)
 }
 
-fn rule(name: &str, when: Value, per: &[&str], limit: u64) -> Value {
+fn rule(name: &str, when: &Value, per: &[&str], limit: u64) -> Value {
     json!({"name": name, "when": when, "per": per, "limit": limit, "window_seconds": FOREVER})
 }
 
@@ -30,7 +30,7 @@ fn rule(name: &str, when: Value, per: &[&str], limit: u64) -> Value {
 async fn entries_are_attributes_and_counters_are_those_of_all_callers() {
     let (server, client) = start(&[]).await;
     let when = json!({"domain": "edge", "path": "/v1/*", "address": {"in": ["192.0.2.0/24"]}});
-    server.create_rule(&rule("exports", when, &["tenant"], 4)).await;
+    server.create_rule(&rule("exports", &when, &["tenant"], 4)).await;
     let exports = of(&[("tenant", "acme"), ("path", "/v1/x"), ("remote_address", "192.0.2.7")]);
 
     let answer = client.ask("edge", slice::from_ref(&exports)).await;
@@ -68,8 +68,8 @@ async fn entries_are_attributes_and_counters_are_those_of_all_callers() {
 async fn rules_apply_besides_the_limits_of_files_and_all_or_nothing() {
     let server = start_with(DOMAINS, &[("envoy.rules", "true")]).await;
     let client = Client::connect(server.grpc_address).await;
-    server.create_rule(&rule("small", json!({"domain": "mail"}), &["mailbox"], 3)).await;
-    server.create_rule(&rule("first", json!({"descriptor": 0}), &["mailbox"], 1000)).await;
+    server.create_rule(&rule("small", &json!({"domain": "mail"}), &["mailbox"], 3)).await;
+    server.create_rule(&rule("first", &json!({"descriptor": 0}), &["mailbox"], 1000)).await;
     let plain = start_with(DOMAINS, &[]).await;
     let reference = Client::connect(plain.grpc_address).await;
     let mailbox = of(&[("mailbox", "m1")]);
@@ -101,9 +101,9 @@ async fn rules_apply_besides_the_limits_of_files_and_all_or_nothing() {
 #[tokio::test]
 async fn headers_name_every_limit_and_exceptions_stop_rules() {
     let (server, client) = start(&[("envoy.response_headers", "draft_version_03")]).await;
-    server.create_rule(&rule("a", json!({}), &["k"], 5)).await;
-    server.create_rule(&rule("b", json!({"k": {"exists": true}}), &[], 9)).await;
-    let mut staff = rule("staff", json!({"role": "staff"}), &[], 1);
+    server.create_rule(&rule("a", &json!({}), &["k"], 5)).await;
+    server.create_rule(&rule("b", &json!({"k": {"exists": true}}), &[], 9)).await;
+    let mut staff = rule("staff", &json!({"role": "staff"}), &[], 1);
     staff["priority"] = 9.into();
     staff["stops"] = true.into();
     staff["enabled"] = false.into();
@@ -128,7 +128,7 @@ async fn headers_name_every_limit_and_exceptions_stop_rules() {
 #[tokio::test]
 async fn without_the_setting_rules_do_not_apply() {
     let server = start_with(DOMAINS, &[]).await;
-    server.create_rule(&rule("all", json!({}), &[], 1)).await;
+    server.create_rule(&rule("all", &json!({}), &[], 1)).await;
     let client = Client::connect(server.grpc_address).await;
     for left in [3, 2, 1] {
         assert_eq!(client.ask("mail", &[of(&[("mailbox", "m1")])]).await.each(), [(false, left)]);
@@ -138,7 +138,8 @@ async fn without_the_setting_rules_do_not_apply() {
 #[tokio::test]
 async fn too_many_rules_or_entries_are_an_error_that_says_what_to_do() {
     let (server, client) = start(&[]).await;
-    let rules: Vec<Value> = (0..33).map(|i| rule(&format!("r{i}"), json!({}), &["k"], 1)).collect();
+    let rules: Vec<Value> =
+        (0..33).map(|i| rule(&format!("r{i}"), &json!({}), &["k"], 1)).collect();
     let reply = server.admin("PUT", RULES, &json!({"rules": rules}).to_string()).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let ask = async |descriptor| {
@@ -161,10 +162,10 @@ async fn rules_and_files_are_decided_in_one_call_and_by_the_fail_mode_of_the_rul
     let keys = [("redis.url", url.as_str()), ("envoy.rules", "true")];
     let server = start_with(DOMAINS, &keys).await;
     let client = Client::connect(server.grpc_address).await;
-    let mut strict = rule("strict", json!({"mailbox": "m1"}), &[], 100);
+    let mut strict = rule("strict", &json!({"mailbox": "m1"}), &[], 100);
     strict["fail_mode"] = "closed".into();
     server.create_rule(&strict).await;
-    server.create_rule(&rule("each", json!({}), &["mailbox"], 100)).await;
+    server.create_rule(&rule("each", &json!({}), &["mailbox"], 100)).await;
     let both = [of(&[("mailbox", "m1")]), of(&[("mailbox", "m2")])];
     assert!(!client.ask("mail", &both).await.is_over());
     let scripts = || {

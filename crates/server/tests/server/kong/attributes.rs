@@ -14,7 +14,7 @@ const TEMPLATE: &str = "attributes = { tenant = \"$header.x-tenant\", path = \"$
     route = \"$route.name\", mode = \"$query.mode\", network = \"$client_network\", region = \"eu\", \
     host = \"$host\", scheme = \"$scheme\" }, fault_tolerant = false";
 
-fn rule(name: &str, when: Value, per: &[&str], limit: u64) -> Value {
+fn rule(name: &str, when: &Value, per: &[&str], limit: u64) -> Value {
     json!({"name": name, "when": when, "per": per, "limit": limit, "window_seconds": FOREVER})
 }
 
@@ -36,7 +36,7 @@ async fn rules_over_attributes_decide() {
     let when = json!({"path": "/", "method": "GET", "region": "eu", "scheme": "http",
         "host": "test", "consumer": ["alice", "bob"], "address": {"in": ["192.0.2.0/24"]},
         "route": {"exists": true}, "mode": {"exists": false}});
-    server.create_rule(&rule("reads", when, &["tenant"], 2)).await;
+    server.create_rule(&rule("reads", &when, &["tenant"], 2)).await;
     let request = [
         ("x-tenant", "acme"),
         ("x-test-consumer", "alice"),
@@ -66,7 +66,7 @@ async fn rules_over_attributes_decide() {
 async fn values_that_the_server_would_reject_are_counted() {
     let (server, gateway) = start().await;
     let gateway = require!(gateway);
-    server.create_rule(&rule("tenants", json!({"tenant": {"prefix": ""}}), &["tenant"], 1)).await;
+    server.create_rule(&rule("tenants", &json!({"tenant": {"prefix": ""}}), &["tenant"], 1)).await;
     let user = json!({"scope": "user", "identifier_pattern": "*", "limit": 1,
         "window_seconds": FOREVER});
     server.create_rule(&user).await;
@@ -91,7 +91,7 @@ async fn addresses_and_networks_are_attributes() {
     let (server, gateway) = start().await;
     let gateway = require!(gateway);
     let when = json!({"address": {"in": ["2001:db8::/32"]}});
-    server.create_rule(&rule("networks", when, &["network"], 2)).await;
+    server.create_rule(&rule("networks", &when, &["network"], 2)).await;
     for (address, left) in
         [("2001:db8:1:2::1", "1"), ("2001:db8:1:2::9", "0"), ("2001:db8:1:3::1", "1")]
     {

@@ -44,8 +44,8 @@ async fn an_invalid_configuration_is_rejected() {
         unknown.starts_with("attributes: a: unknown variable; known: $client_ip,"),
         "{unknown}"
     );
-    let many: String = (0..32).map(|number| format!("a{number} = \"x\", ")).collect();
-    let many = gateway.judge(&format!("{{ attributes = {{ {many} }} }}")).await;
+    let many: Vec<String> = (0..32).map(|number| format!("a{number} = \"x\"")).collect();
+    let many = gateway.judge(&format!("{{ attributes = {{ {} }} }}", many.join(", "))).await;
     assert_eq!(many, "attributes: length must be at most 31");
 }
 
