@@ -23,11 +23,14 @@ enum Naive {
     Or(Box<Naive>, Box<Naive>),
 }
 
+type Finds = fn(&str) -> bool;
+
 type Entries = [(&'static str, &'static str)];
 
 const KEYS: [&str; 3] = ["a", "b", "req.method"];
 const VALUES: [&str; 9] = ["", "x", "xy", "yx", "x*", "*", "7", "12", "-3"];
-const REGEXES: [(&str, fn(&str) -> bool); 6] = [
+/// Expressions, and what they find.
+const REGEXES: [(&str, Finds); 6] = [
     ("^x", |text| text.starts_with('x')),
     ("x$", |text| text.ends_with('x')),
     ("^xy$", |text| text == "xy"),
