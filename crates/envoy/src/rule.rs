@@ -5,7 +5,7 @@ use std::{
 
 use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError, Outcome};
 use headgate_config::{Bounded, Problem};
-use headgate_ratelimit::{RateLimitRule, tally::Tally, usecase::ApplicableRule};
+use headgate_ratelimit::{RateLimitRule, tally::Tally, usecase::applicable::ApplicableRule};
 use headgate_resilience::{FailModeName, LeaseText};
 
 use crate::{

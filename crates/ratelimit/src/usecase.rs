@@ -1,5 +1,6 @@
 //! Use cases.
 
+pub mod applicable;
 pub mod check;
 pub mod explain;
 pub mod explain_attributes;
@@ -8,9 +9,7 @@ pub mod reset;
 pub mod rules;
 pub mod usage;
 
-pub use check::{
-    ApplicableRule, AttributesQuestion, CheckError, CheckRateLimit, Question, Verdict,
-};
+pub use check::{AttributesQuestion, CheckError, CheckRateLimit, Question, Verdict};
 pub use explain::{Explain, Explanation};
 pub use explain_attributes::{AttributesExplanation, ExplainedSelector};
 pub use keyed::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys};

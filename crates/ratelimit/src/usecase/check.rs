@@ -1,6 +1,5 @@
 //! Checks by rules.
 
-mod applicable;
 mod attributes;
 mod resolve;
 mod shared;
@@ -14,9 +13,9 @@ use headgate::{
 use smallvec::SmallVec;
 use thiserror::Error;
 
+pub use self::attributes::AttributesQuestion;
 pub(super) use self::resolve::Resolved;
 use self::shared::SharedBatch;
-pub use self::{applicable::ApplicableRule, attributes::AttributesQuestion};
 use crate::{Catalog, CompiledRule, RuleId, Scope, Selector, Snapshot};
 
 /// Decides checks by the current rules, with a single store call.

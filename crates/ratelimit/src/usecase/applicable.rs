@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headgate::{Key, Limit, OwnedKey};
 
-use super::{CheckError, Resolved};
+use super::check::{CheckError, Resolved};
 use crate::{Attributes, Catalog, CompiledRule, Snapshot};
 
 /// A rule that must admit a check, and the key that it counts.
