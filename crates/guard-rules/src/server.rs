@@ -1,6 +1,8 @@
 //! Rules from a server.
 
-use std::{fmt, time::Duration};
+mod cache;
+
+use std::{fmt, path::PathBuf, time::Duration};
 
 use headgate_ratelimit::{RuleId, RuleSpec};
 use headgate_rules_file::draft;
@@ -8,6 +10,7 @@ use reqwest::{Client, Url};
 use serde_json::{Map, Value as Json};
 use tracing::{info, warn};
 
+use self::cache::Cache;
 use crate::{RuleSet, RulesError};
 
 /// The rules of a Headgate server, which are fetched over REST when they change.
@@ -18,8 +21,9 @@ pub struct ServerRules {
     url: Url,
     token: Option<String>,
     rules: RuleSet,
-    /// Revision of the rules in force.
+    /// Revision of the rules in force; `None` if they are not the server's, or cached.
     revision: Option<i64>,
+    cache: Option<Cache>,
     /// The reason that the rules were not fetched, to log it once.
     failed: Option<String>,
 }
@@ -62,24 +66,50 @@ impl ServerRules {
         let base = format!("{}/{PATH}", url.trim_end_matches('/'));
         let url =
             Url::parse(&base).map_err(|error| RulesError::Server(format!("{url}: {error}")))?;
-        Ok(Self { client, url, token, rules: rules.clone(), revision: None, failed: None })
+        let (rules, revision, cache, failed) = (rules.clone(), None, None, None);
+        Ok(Self { client, url, token, rules, revision, cache, failed })
+    }
+
+    /// Keeps the rules in a file too: a service that starts while the server does not answer has the
+    /// rules that were fetched last.
+    #[must_use]
+    pub fn cached_in(self, path: impl Into<PathBuf>) -> Self {
+        Self { cache: Some(Cache::new(path.into())), ..self }
     }
 
     /// Puts the rules of the server in force, if they have changed; returns `true` if they have.
     ///
     /// # Errors
     ///
-    /// The server did not answer, or not with valid rules. The previous ones stay in force.
+    /// The server did not answer, or not with valid rules. The previous ones stay in force; without
+    /// any, and with a [cache](Self::cached_in), those of the cache are, and this is no error.
     pub async fn refresh(&mut self) -> Result<bool, RulesError> {
+        match self.fetch().await {
+            Err(error) if self.revision.is_none() && self.rules.is_empty() => {
+                let Some(cached) = self.cache.as_ref().and_then(Cache::read) else {
+                    return Err(error);
+                };
+                self.rules.replace_rules(cached)?;
+                warn!(%error, rules = self.rules.len(), "cannot fetch rules; using cached ones");
+                Ok(true)
+            }
+            fetched => fetched,
+        }
+    }
+
+    async fn fetch(&mut self) -> Result<bool, RulesError> {
         let newest = self.page(1, 1).await?.revision;
         if self.revision == Some(newest) {
             return Ok(false);
         }
         for _ in 0..MAX_ATTEMPTS {
             if let Some((revision, rules)) = self.pages().await? {
-                let rules = rules.iter().map(rule).collect::<Result<_, _>>()?;
-                self.rules.replace_rules(rules)?;
+                self.rules.replace_rules(rules.iter().map(rule).collect::<Result<_, _>>()?)?;
                 self.revision = Some(revision);
+                if let Some(cache) = self.cache.clone() {
+                    // Writing would delay requests. It fails only while the runtime shuts down.
+                    let _ = tokio::task::spawn_blocking(move || cache.write(&rules)).await;
+                }
                 return Ok(true);
             }
         }

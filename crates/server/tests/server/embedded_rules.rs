@@ -37,7 +37,9 @@ async fn check(rules: &RuleSet, user: &str) -> Option<(bool, u64, String)> {
 async fn changes_of_a_server_apply_and_its_last_rules_stay() {
     let server = Server::start(&[]).await;
     let rules = RuleSet::in_memory();
-    let mut source = follow(&server, &rules);
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("rules.json");
+    let mut source = follow(&server, &rules).cached_in(&cache);
     assert!(source.refresh().await.unwrap());
     assert_eq!(check(&rules, "u1").await, None);
     let many: Vec<Value> = (0..250).map(|i| rule(&format!("other{i}"), 1000)).collect();
@@ -59,8 +61,18 @@ async fn changes_of_a_server_apply_and_its_last_rules_stay() {
     let token = ServerRules::new(reqwest::Client::new(), "http://127.0.0.1:1", None, &rules);
     let error = token.unwrap().refresh().await.unwrap_err().to_string();
     assert!(error.starts_with("cannot fetch rules: "), "{error}");
+    let restarted = RuleSet::in_memory();
+    let mut again = follow(&server, &restarted);
     server.stop().await.unwrap();
     assert!(source.refresh().await.is_err());
+    // A service that starts now has the cached rules, if it has a cache.
+    assert!(again.refresh().await.is_err());
+    assert!(restarted.is_empty());
+    again = again.cached_in(&cache);
+    assert!(again.refresh().await.unwrap());
+    assert_eq!(restarted.len(), 251);
+    assert_eq!(check(&restarted, "u1").await, Some((true, 2, "exports".to_owned())));
+    assert!(again.refresh().await.is_err());
     assert_eq!(check(&rules, "u1").await, Some((true, 1, "exports".to_owned())));
     let followed =
         tokio::time::timeout(Duration::from_millis(50), source.follow(Duration::from_millis(5)));
