@@ -18,6 +18,7 @@ dependencies = {}
 build = {
   type = "builtin",
   modules = {
+    ["kong.plugins.headgate.attributes"] = "kong/plugins/headgate/attributes.lua",
     ["kong.plugins.headgate.client"] = "kong/plugins/headgate/client.lua",
     ["kong.plugins.headgate.handler"] = "kong/plugins/headgate/handler.lua",
     ["kong.plugins.headgate.http"] = "kong/plugins/headgate/http.lua",

@@ -1,12 +1,10 @@
 use std::io;
 
 use headgate_config::ConfigError;
+use headgate_rules_file::FileError;
 use thiserror::Error;
 
-use crate::{
-    backup::BackupError, client::ClientError, import::ImportError, rules::FileError,
-    serve::ServeError,
-};
+use crate::{backup::BackupError, client::ClientError, import::ImportError, serve::ServeError};
 
 /// An error of a command.
 #[derive(Debug, Error)]

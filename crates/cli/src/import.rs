@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use headgate_config::Problem;
-use headgate_envoy::{Conversion, ConvertedFile, EntrySummary, FileSummary};
+use headgate_envoy::{Conversion, ConvertedFile, EntrySummary, FileSummary, RulesConversion};
 use thiserror::Error;
 
 use crate::{
@@ -28,7 +28,7 @@ pub(crate) struct Import {
 enum Command {
     /// Show how a configuration file of envoyproxy/ratelimit is interpreted, or what is invalid.
     Envoy(Files),
-    /// Convert a limits file of limitador into one file per namespace.
+    /// Convert a limits file of limitador into one file per namespace, or into rules.
     Limitador(Limitador),
 }
 
@@ -36,6 +36,9 @@ enum Command {
 struct Limitador {
     #[command(flatten)]
     files: Files,
+    /// Convert to rules over attributes, a file for `headgate rules apply`.
+    #[arg(long)]
+    rules: bool,
     /// Skip limits that cannot be converted, and list them on standard error.
     #[arg(long)]
     partial: bool,
@@ -45,7 +48,7 @@ struct Limitador {
 struct Files {
     /// File to import.
     file: PathBuf,
-    /// Write the result into this folder, for `envoy.config_dir`.
+    /// Write the result into this folder, for `envoy.config_dir`; with rules, as `rules.yaml`.
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
     /// Overwrite existing files.
@@ -87,21 +90,37 @@ impl Import {
 
 impl Limitador {
     fn run(&self) -> Result<(), Failure> {
-        let Conversion { files, skipped } = headgate_envoy::convert_limitador(&self.files.file)?;
+        let (files, skipped) = self.convert()?;
         if !skipped.is_empty() && !self.partial {
             return Err(ImportError::Incomplete(skipped).into());
         }
         if !skipped.is_empty() && files.is_empty() {
             return Err(ImportError::Nothing(skipped).into());
         }
-        match &self.files.to {
-            Some(folder) => self.files.write(folder, &files)?,
-            None => print_yaml(&files)?,
+        match (&self.files.to, &files[..]) {
+            (Some(folder), files) => self.files.write(folder, files)?,
+            (None, [rules]) if self.rules => io::stdout().write_all(rules.yaml.as_bytes())?,
+            (None, files) => print_yaml(files)?,
         }
         for problem in skipped {
             writeln!(io::stderr(), "skipped: {problem}")?;
         }
         Ok(())
+    }
+
+    /// Returns the converted files, and what is not in them.
+    fn convert(&self) -> Result<(Vec<ConvertedFile>, Vec<Problem>), Failure> {
+        if !self.rules {
+            let Conversion { files, skipped } =
+                headgate_envoy::convert_limitador(&self.files.file)?;
+            return Ok((files, skipped));
+        }
+        let RulesConversion { yaml, rules, skipped } =
+            headgate_envoy::convert_limitador_to_rules(&self.files.file)?;
+        let file = ConvertedFile { domain: "rules".to_owned(), yaml };
+        // A file without rules is not written, if there was something to convert.
+        let files = if rules == 0 && !skipped.is_empty() { Vec::new() } else { vec![file] };
+        Ok((files, skipped))
     }
 }
 

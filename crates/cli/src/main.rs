@@ -25,7 +25,6 @@ mod serve;
 mod table;
 mod unix_time;
 mod usage;
-mod yaml;
 
 use std::{io::Write, process::ExitCode};
 

@@ -1,9 +1,7 @@
 //! `headgate rules`
 
 mod apply;
-
 mod export;
-mod file;
 mod list;
 mod plan;
 mod rule;
@@ -13,7 +11,6 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use self::file::FileError;
 use self::{
     apply::Apply,
     list::List,

@@ -29,6 +29,8 @@ pub struct EnvoyConfig {
     pub reload_interval_seconds: Bounded<1, 3600>,
     /// `envoy.xds`: management server that sends the domains, instead of files.
     pub xds: XdsConfig,
+    /// `envoy.rules`: rules apply to descriptors too, whose entries are attributes.
+    pub rules: bool,
     /// `envoy.denied_consumes`: units that a denied request takes.
     pub denied_consumes: DeniedConsumes,
     /// `envoy.shadow_mode`: admits every request and only counts denials.
@@ -96,6 +98,7 @@ impl EnvoyConfig {
     /// that of limits that set none.
     pub fn settings(&self, fail_mode: FailMode, lease: LeasePolicy) -> Settings {
         Settings {
+            rules: self.rules,
             denied_consumes: self.denied_consumes,
             shadow_mode: self.shadow_mode,
             quota_mode: self.quota_mode,
@@ -113,11 +116,12 @@ impl EnvoyConfig {
         let sources =
             [self.config_dir.is_some(), self.config_file.is_some(), self.xds.url.is_some()];
         let sources = match sources.into_iter().filter(|given| *given).count() {
-            0 => Some(Problem::new(
+            0 if !self.rules => Some(Problem::new(
                 "envoy",
-                "no configuration source: set envoy.config_dir, envoy.config_file or envoy.xds.url",
+                "no configuration source: set envoy.config_dir, envoy.config_file, envoy.xds.url \
+                 or envoy.rules",
             )),
-            1 => None,
+            0 | 1 => None,
             _ => Some(Problem::new(
                 "envoy.config_dir",
                 "only one of envoy.config_dir, envoy.config_file and envoy.xds.url can be set",
@@ -143,6 +147,7 @@ impl Default for EnvoyConfig {
             config_file: None,
             reload_interval_seconds: Bounded::of::<2>(),
             xds: XdsConfig::default(),
+            rules: false,
             denied_consumes: DeniedConsumes::default(),
             shadow_mode: false,
             quota_mode: false,
@@ -157,7 +162,8 @@ impl Default for EnvoyConfig {
 
 print_sections! {
     EnvoyConfig {
-        enabled, auth, config_dir, config_file, reload_interval_seconds, xds, denied_consumes,
+        enabled, auth, config_dir, config_file, reload_interval_seconds, xds, rules,
+        denied_consumes,
         shadow_mode, quota_mode, fail_mode, response_headers, dynamic_metadata,
     }
 }

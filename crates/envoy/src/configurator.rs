@@ -1,10 +1,11 @@
 use std::sync::Arc;
 
-use headgate_config::ConfigError;
+use headgate_config::{ConfigError, Problem};
 use tokio::sync::Notify;
 
 use crate::{
     EnvoyCatalog, EnvoyConfig, EnvoyMetrics,
+    compiled::Domains,
     reloader::{DomainFiles, FileReloader, PreparedFiles},
     source::FileSource,
     xds::XdsClient,
@@ -21,6 +22,7 @@ pub struct SourceControl(Control);
 enum Control {
     Files(DomainFiles),
     Xds(Arc<Notify>),
+    Rules,
 }
 
 /// A reload that is ready to be applied.
@@ -30,11 +32,14 @@ pub struct PreparedSource(Prepared);
 enum Prepared {
     Files(PreparedFiles),
     Xds(Arc<Notify>),
+    Rules,
 }
 
 enum Kind {
     Files(Box<FileReloader>),
     Xds(Box<XdsClient>),
+    /// There are no domains: rules decide alone.
+    Rules,
 }
 
 impl Configurator {
@@ -57,7 +62,9 @@ impl Configurator {
             return Ok(Some((catalog, Self(Kind::Xds(Box::new(client))))));
         }
         let Some(source) = FileSource::of(config) else {
-            return Ok(None);
+            let catalog = Arc::new(EnvoyCatalog::default());
+            catalog.replace(Domains::new(), metrics);
+            return Ok(Some((catalog, Self(Kind::Rules))));
         };
         let (catalog, reloader) =
             FileReloader::start(source, config.reload_interval(), metrics.clone())?;
@@ -69,6 +76,7 @@ impl Configurator {
         SourceControl(match &self.0 {
             Kind::Files(reloader) => Control::Files(reloader.files().clone()),
             Kind::Xds(client) => Control::Xds(Arc::clone(client.reload())),
+            Kind::Rules => Control::Rules,
         })
     }
 
@@ -77,6 +85,7 @@ impl Configurator {
         match self.0 {
             Kind::Files(reloader) => reloader.run().await,
             Kind::Xds(client) => client.run().await,
+            Kind::Rules => std::future::pending().await,
         }
     }
 }
@@ -94,6 +103,12 @@ impl SourceControl {
         Ok(PreparedSource(match &self.0 {
             Control::Files(files) => Prepared::Files(files.prepare(config)?),
             Control::Xds(reload) => Prepared::Xds(Arc::clone(reload)),
+            Control::Rules if FileSource::of(config).is_none() && config.rules => Prepared::Rules,
+            Control::Rules => {
+                let message =
+                    "domains from files need a restart: none were configured at the start";
+                return Err(ConfigError::problems(vec![Problem::new("envoy", message)]));
+            }
         }))
     }
 }
@@ -106,6 +121,7 @@ impl PreparedSource {
         match self.0 {
             Prepared::Files(files) => files.commit(),
             Prepared::Xds(reload) => reload.notify_one(),
+            Prepared::Rules => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headgate::{Check, CheckMode, Cost, Key, KeySpace, Outcome};
+use headgate::{Check, CheckMode, Cost, Key, KeySpace, Outcome, OwnedKey};
 
 use crate::{
     DeniedConsumes, DescriptorRule, DescriptorStatus, Settings,
@@ -11,12 +11,24 @@ use crate::{
 
 /// The request to one counter. Descriptors that share a counter are decided together.
 pub(crate) struct CounterRequest {
-    pub(crate) counter: String,
+    pub(crate) key: CounterKey,
     pub(crate) rule: Arc<DescriptorRule>,
     /// Units that all of its descriptors ask for.
     pub(crate) units: u64,
     pub(crate) is_refund: bool,
 }
+
+/// The key of a counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CounterKey {
+    /// That of a descriptor in a domain.
+    Descriptor(String),
+    /// That of a rule over attributes or by scope, which other callers share.
+    Rule(OwnedKey),
+}
+
+/// Prefix of the keys of descriptors.
+const PREFIX: &str = "envoy:";
 
 /// The part of a counter request that one descriptor asks for.
 #[derive(Clone, Copy)]
@@ -48,6 +60,14 @@ impl CounterRequest {
 
     pub(crate) fn suffix(&self) -> &str {
         self.counted().map_or("", |counted| &counted.suffix)
+    }
+
+    /// Returns the space of its key.
+    pub(crate) fn space(&self) -> KeySpace<'_> {
+        match &self.key {
+            CounterKey::Descriptor(_) => KeySpace::new(PREFIX, self.suffix()),
+            CounterKey::Rule(key) => key.space(),
+        }
     }
 
     /// Returns true if the limit is 0.
@@ -112,7 +132,10 @@ impl CounterRequest {
         let CountedRate { limit, rate, .. } = self.counted()?;
         let units = if self.is_refund { units.clamp(1, limit.capacity()) } else { units };
         // Counter names are valid keys, and units valid costs.
-        let key = Key::new(&self.counter).ok()?.within(space);
+        let key = match &self.key {
+            CounterKey::Descriptor(name) => Key::new(name).ok()?.within(space),
+            CounterKey::Rule(key) => key.as_key(space),
+        };
         let check = Check::new(key, limit, Cost::new(units).ok()?).ok()?;
         let lease = self.rule.lease.unwrap_or(settings.lease).shortened_to(rate.window());
         let check = check.with_optional_extra(lease.extra(limit));

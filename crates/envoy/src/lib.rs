@@ -14,12 +14,14 @@
 //! | `catalog`, `reloader` | the domains in force, and the task that reloads files |
 //! | `xds` | domains from a management server, instead of files |
 //! | `configurator` | files or xDS, as configured |
+//! | `attributes` | a descriptor's entries as attributes, for rules |
 //! | `request`, `plan`, `counter`, `verdict` | a request, the checks it needs, and the answer |
 //! | `limits` | the use case: match, decide in one batch, count |
 //! | `counter_name` | the key of a descriptor's counter in the store |
 //! | `metrics` | the metrics of all this |
-//! | `limitador`, `summary` | for `headgate import`: converts limitador's limits, summarizes a file |
+//! | `limitador`, `summary` | for `headgate import`: converts limitador's limits to files or rules, summarizes a file |
 
+mod attributes;
 mod catalog;
 mod compiled;
 mod config;
@@ -47,7 +49,10 @@ pub use self::{
     catalog::EnvoyCatalog,
     config::{DeniedConsumes, EnvoyAuth, EnvoyConfig, NodeId, ResponseHeaders, XdsConfig, XdsUrl},
     configurator::{Configurator, PreparedSource, SourceControl},
-    limitador::{Conversion, ConvertedFile, convert as convert_limitador},
+    limitador::{
+        Conversion, ConvertedFile, RulesConversion, convert as convert_limitador,
+        convert_to_rules as convert_limitador_to_rules,
+    },
     limits::{EnvoyLimits, Settings},
     metadata::Metadata,
     metrics::{EnvoyMetrics, RequestTotals},

@@ -1,17 +1,23 @@
-//! Converts limits of limitador into domain files.
+//! Converts limits of limitador into domain files, or into rules over attributes.
 //!
 //! A limit of limitador applies to all requests that meet its conditions, and counts by its
-//! variables. Here, it applies to descriptors with exactly these entries: those of the conditions,
-//! then those of the variables, in the order of the file.
+//! variables. In a domain file, it applies to descriptors with exactly these entries: those of the
+//! conditions, then those of the variables, in the order of the file. A rule applies as in
+//! limitador, if the entries of descriptors are attributes.
 
 mod entry;
+mod expression;
+mod predicate;
+mod rules;
 mod tree;
+mod when;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use headgate_config::{Bounded, ConfigError, Problem, YamlDocument};
 use serde::Deserialize;
 
+pub use self::rules::{RulesConversion, convert_to_rules};
 use self::tree::{DescriptorTree, LimitAmount};
 use crate::{compiled::compile, source::SourceFile};
 

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use headgate::{BatchLimiter, Degraded, FailMode, LeasePolicy, Outcome};
+use headgate_ratelimit::Catalog;
 use headgate_resilience::OutageLog;
 use tokio::sync::watch;
 use tracing::warn;
@@ -16,6 +17,7 @@ const MAX_DOMAIN_CHARS: usize = 64;
 /// The use case: admits or denies requests by their descriptors.
 pub struct EnvoyLimits {
     catalog: Arc<EnvoyCatalog>,
+    rules: Arc<Catalog>,
     limiter: BatchLimiter,
     metrics: EnvoyMetrics,
     outages: OutageLog,
@@ -24,6 +26,8 @@ pub struct EnvoyLimits {
 /// Settings of all domains.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
+    /// Rules apply to descriptors too.
+    pub rules: bool,
     /// Units that a denied request takes.
     pub denied_consumes: DeniedConsumes,
     /// Admits every request, and only counts denials.
@@ -37,13 +41,14 @@ pub struct Settings {
 }
 
 impl EnvoyLimits {
-    /// Creates the use case over the domains in `catalog`.
+    /// Creates the use case over the domains in `catalog`, and over `rules` if the settings say so.
     pub const fn new(
         catalog: Arc<EnvoyCatalog>,
+        rules: Arc<Catalog>,
         limiter: BatchLimiter,
         metrics: EnvoyMetrics,
     ) -> Self {
-        Self { catalog, limiter, metrics, outages: OutageLog::new() }
+        Self { catalog, rules, limiter, metrics, outages: OutageLog::new() }
     }
 
     /// Returns the reason that the newest configuration is not in force, or not known; `None` if
@@ -66,7 +71,8 @@ impl EnvoyLimits {
     ///
     /// # Errors
     ///
-    /// There is no configuration yet, or the store failed and no failure mode answers.
+    /// There is no configuration yet, rules cannot be applied to the descriptors, or the store failed
+    /// and no failure mode answers.
     pub async fn decide(
         &self,
         request: &EnvoyRequest<'_>,
@@ -80,7 +86,10 @@ impl EnvoyLimits {
         let labels = matched.iter_mut().map(|it| it.as_mut().and_then(|it| it.label.take()));
         let labels: Vec<Option<String>> = labels.collect();
 
-        let plan = Plan::new(request, matched, settings);
+        let mut plan = Plan::new(request, matched, settings);
+        if settings.rules {
+            plan.add_rules(request, &self.rules)?;
+        }
         let answers = plan.ask(&self.limiter).await?;
         let outcomes = answers.iter().flatten().map(|answer| &answer.outcome);
         let degraded = outcomes.clone().find(|outcome| outcome.degraded.is_some());
@@ -90,7 +99,8 @@ impl EnvoyLimits {
         let mut verdict = plan.verdict(&answers);
         let degraded = degraded.and_then(|outcome| outcome.degraded);
         self.count(request, settings, &verdict, (&labels, degraded));
-        for status in &mut verdict.statuses {
+        let also = verdict.also.iter_mut().map(|(_, status)| status);
+        for status in verdict.statuses.iter_mut().chain(also) {
             status.over_limit &= !status.rule.as_ref().is_some_and(|rule| rule.shadow_mode);
         }
         verdict.over_limit &= !settings.shadow_mode;
@@ -117,7 +127,7 @@ impl EnvoyLimits {
         (labels, degraded): (&[Option<String>], Option<Degraded>),
     ) {
         self.metrics.answered(verdict.over_limit && !settings.shadow_mode, degraded);
-        for (status, label) in verdict.statuses.iter().zip(labels) {
+        for (index, status) in verdict.all() {
             let Some(rule) = &status.rule else {
                 self.metrics.unmatched();
                 continue;
@@ -126,7 +136,17 @@ impl EnvoyLimits {
             let limit = rule.rate().map_or(0, |rate| rate.requests);
             let configured =
                 || rule.counters.get_or_init(|| self.metrics.rule(request.domain, &rule.label));
-            match label {
+            if let Some(tally) = &rule.tally {
+                // If one was denied, the others took nothing and count as neither.
+                if status.over_limit || !verdict.over_limit {
+                    tally.count(!status.over_limit);
+                }
+                // There may be many rules: their labels are bounded like those with values.
+                let counters = self.metrics.detailed_rule(request.domain, &rule.label);
+                counters.count(status, limit, shadow_mode);
+                continue;
+            }
+            match &labels[index] {
                 None => configured().count(status, limit, shadow_mode),
                 Some(label) => {
                     let detailed = self.metrics.detailed_rule(request.domain, label);

@@ -3,10 +3,12 @@
 use std::{collections::HashSet, sync::Arc};
 
 use headgate::{Batch, BatchError, BatchLimiter, KeySpace, Outcome, StoreError, Verb};
+use headgate_ratelimit::{AttributeError, Catalog, usecase::CheckError};
 
 use crate::{
     DeniedConsumes, DescriptorRule, DescriptorStatus, EnvoyRequest, EnvoyVerdict, Hits, Settings,
-    counter::{CounterAnswer, CounterRequest, DescriptorShare},
+    attributes,
+    counter::{CounterAnswer, CounterKey, CounterRequest, DescriptorShare},
     domain::MatchedRule,
     rule::Amount,
 };
@@ -14,6 +16,8 @@ use crate::{
 /// The requests to the store, and the descriptors that each answer decides.
 pub(crate) struct Plan {
     descriptors: Vec<DescriptorPlan>,
+    /// Limits by rules, each with the descriptor that it applies to and its counter.
+    rules: Vec<(usize, usize, DescriptorShare)>,
     counters: Vec<CounterRequest>,
     settings: Settings,
 }
@@ -27,9 +31,6 @@ enum DescriptorPlan {
     Counter(usize, DescriptorShare),
 }
 
-/// Prefix of the counters' keys.
-const PREFIX: &str = "envoy:";
-
 // === impl Plan ===
 
 impl Plan {
@@ -41,6 +42,7 @@ impl Plan {
         drop_replaced(&mut matched);
         let mut plan = Self {
             descriptors: Vec::with_capacity(matched.len()),
+            rules: Vec::new(),
             counters: Vec::with_capacity(matched.len()),
             settings,
         };
@@ -53,39 +55,73 @@ impl Plan {
         plan
     }
 
+    /// Adds the rules that apply to the attributes of each descriptor.
+    pub(crate) fn add_rules(
+        &mut self,
+        request: &EnvoyRequest<'_>,
+        rules: &Catalog,
+    ) -> Result<(), EnvoyError> {
+        let snapshot = rules.load();
+        for (index, descriptor) in request.descriptors.iter().enumerate() {
+            let attributes = attributes::of(request.domain, index, descriptor)?;
+            for applicable in rules.applicable(&snapshot, &attributes)? {
+                let rule = Arc::new(DescriptorRule::from_applicable(&applicable));
+                let key = CounterKey::Rule(applicable.key);
+                if let Some((counter, share)) = self.counter(key, &rule, descriptor.hits) {
+                    self.rules.push((index, counter, share));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn descriptor(
         &mut self,
         MatchedRule { rule, counter, .. }: MatchedRule,
         hits: Hits,
     ) -> DescriptorPlan {
+        if matches!(rule.amount, Amount::Unlimited) {
+            return DescriptorPlan::Unlimited(rule);
+        }
+        match self.counter(CounterKey::Descriptor(counter), &rule, hits) {
+            Some((index, share)) => DescriptorPlan::Counter(index, share),
+            None => DescriptorPlan::NoRule,
+        }
+    }
+
+    /// Asks a counter; returns its index. `None` if there is nothing to ask for.
+    fn counter(
+        &mut self,
+        key: CounterKey,
+        rule: &Arc<DescriptorRule>,
+        hits: Hits,
+    ) -> Option<(usize, DescriptorShare)> {
         let (units, is_refund) = match hits {
             Hits::Take(units) => (units, false),
             Hits::Peek => (0, false),
             Hits::Refund(units) => (units, true),
         };
         let Amount::Limited(counted) = &rule.amount else {
-            return DescriptorPlan::Unlimited(rule);
+            return None;
         };
         if is_refund && counted.capacity() == 0 {
-            return DescriptorPlan::NoRule;
+            return None;
         }
         let is_same = |other: &CounterRequest| {
-            other.counter == counter
-                && other.is_refund == is_refund
-                && other.suffix() == counted.suffix
+            other.key == key && other.is_refund == is_refund && other.suffix() == counted.suffix
         };
         let index = self.counters.iter().position(is_same).unwrap_or_else(|| {
-            let rule = Arc::clone(&rule);
-            self.counters.push(CounterRequest { counter, rule, units: 0, is_refund });
+            let rule = Arc::clone(rule);
+            self.counters.push(CounterRequest { key, rule, units: 0, is_refund });
             self.counters.len() - 1
         });
         let request = &mut self.counters[index];
         request.units = request.units.saturating_add(units);
         // If a request brings two limits for one counter, the smaller one applies.
         if counted.capacity() < request.capacity() {
-            request.rule = Arc::clone(&rule);
+            request.rule = Arc::clone(rule);
         }
-        DescriptorPlan::Counter(index, DescriptorShare { units, cumulative: request.units })
+        Some((index, DescriptorShare { units, cumulative: request.units }))
     }
 
     /// Asks the store in one call, and in another if units are given back.
@@ -93,8 +129,7 @@ impl Plan {
         &self,
         limiter: &BatchLimiter,
     ) -> Result<Vec<Option<CounterAnswer>>, EnvoyError> {
-        let spaces: Vec<KeySpace<'_>> =
-            self.counters.iter().map(|counter| KeySpace::new(PREFIX, counter.suffix())).collect();
+        let spaces: Vec<KeySpace<'_>> = self.counters.iter().map(CounterRequest::space).collect();
         let mut answers = vec![None; self.counters.len()];
         for is_refund in [false, true] {
             let indexes =
@@ -191,7 +226,7 @@ impl Plan {
 
     /// Combines the answers into the verdict.
     pub(crate) fn verdict(self, answers: &[Option<CounterAnswer>]) -> EnvoyVerdict {
-        let Self { descriptors, counters, settings } = self;
+        let Self { descriptors, rules, counters, settings } = self;
         let status = |planned| match planned {
             DescriptorPlan::NoRule => DescriptorStatus::unlimited(0),
             DescriptorPlan::Unlimited(rule) => DescriptorStatus {
@@ -200,24 +235,34 @@ impl Plan {
             },
             DescriptorPlan::Counter(i, share) => counters[i].status(share, answers[i].as_ref()),
         };
-        let statuses: Vec<DescriptorStatus> = descriptors.into_iter().map(status).collect();
-        EnvoyVerdict { over_limit: is_over_limit(&statuses, settings.quota_mode), statuses }
+        let mut statuses: Vec<DescriptorStatus> = descriptors.into_iter().map(status).collect();
+        let mut also = Vec::new();
+        for (descriptor, i, share) in rules {
+            let mut other = counters[i].status(share, answers[i].as_ref());
+            let shown = &mut statuses[descriptor];
+            if other.urgency(settings.quota_mode) > shown.urgency(settings.quota_mode) {
+                std::mem::swap(shown, &mut other);
+            }
+            if other.rule.is_some() {
+                also.push((descriptor, other));
+            }
+        }
+        let all = statuses.iter().chain(also.iter().map(|(_, status)| status));
+        let over_limit = is_over_limit(all, settings.quota_mode);
+        EnvoyVerdict { over_limit, statuses, also }
     }
 }
 
 /// Returns true if the request is denied: by any limit that is not in quota mode, or by all of
 /// those that are.
-fn is_over_limit(statuses: &[DescriptorStatus], all_in_quota_mode: bool) -> bool {
-    let denies = |it: &&DescriptorStatus| {
-        it.over_limit && !it.rule.as_ref().is_some_and(|rule| rule.shadow_mode)
-    };
-    let is_quota = |it: &&DescriptorStatus| match &it.rule {
-        Some(rule) => (rule.quota_mode || all_in_quota_mode) && rule.rate().is_some(),
-        None => all_in_quota_mode,
-    };
-    let mut quotas = statuses.iter().filter(is_quota).peekable();
-    statuses.iter().filter(|it| !is_quota(it)).any(|it| denies(&it))
-        || (quotas.peek().is_some() && quotas.all(|it| denies(&it)))
+fn is_over_limit<'s>(
+    statuses: impl Iterator<Item = &'s DescriptorStatus> + Clone,
+    all_in_quota_mode: bool,
+) -> bool {
+    let is_quota = |it: &&DescriptorStatus| it.is_quota(all_in_quota_mode);
+    let mut quotas = statuses.clone().filter(is_quota).peekable();
+    statuses.filter(|it| !is_quota(it)).any(DescriptorStatus::denies)
+        || (quotas.peek().is_some() && quotas.all(DescriptorStatus::denies))
 }
 
 /// Drops the rules that another matched rule replaces; unlimited ones stay.
@@ -242,6 +287,12 @@ pub enum EnvoyError {
          envoy.xds.node_id"
     )]
     NoConfiguration,
+    /// The entries of a descriptor cannot be attributes.
+    #[error("descriptors: {0}")]
+    Attributes(#[from] AttributeError),
+    /// The rules for a descriptor cannot be applied.
+    #[error("descriptors: {0}")]
+    Rules(#[from] CheckError),
     /// The checks do not make a batch.
     #[error(transparent)]
     Batch(#[from] BatchError),

@@ -1,7 +1,11 @@
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError, Outcome};
 use headgate_config::{Bounded, Problem};
+use headgate_ratelimit::{RateLimitRule, tally::Tally, usecase::applicable::ApplicableRule};
 use headgate_resilience::{FailModeName, LeaseText};
 
 use crate::{
@@ -29,6 +33,9 @@ pub struct DescriptorRule {
     pub(crate) metric_detail: MetricDetail,
     /// Cache of its counters in the metrics.
     pub(crate) counters: OnceLock<RuleCounters>,
+    /// Counts of the decisions of a rule over attributes or by scope; `None` for an entry of a
+    /// domain.
+    pub(crate) tally: Option<Arc<Tally>>,
 }
 
 /// The amount that a rule admits.
@@ -97,7 +104,32 @@ impl DescriptorRule {
             label,
             metric_detail,
             counters: OnceLock::new(),
+            tally: None,
         })
+    }
+
+    /// Returns the limit of a rule that applies to the attributes of a descriptor.
+    pub(crate) fn from_applicable(applicable: &ApplicableRule) -> Self {
+        let rule = &applicable.rule;
+        let name = rule.rule().map(RateLimitRule::display_name).unwrap_or_default();
+        let rate = Rate::of_window(applicable.units_per_window(), rule.window_seconds());
+        // The key of its counter has a suffix of its own.
+        let counted =
+            CountedRate { rate, limit: applicable.limit().clone(), suffix: String::new() };
+        Self {
+            amount: Amount::Limited(counted),
+            label: format!("rule:{name}"),
+            name,
+            replaces: Vec::new(),
+            shadow_mode: false,
+            quota_mode: false,
+            fail_mode: Some(rule.fail_mode()),
+            lease: Some(rule.lease()),
+            metadata: None,
+            metric_detail: MetricDetail::None,
+            counters: OnceLock::new(),
+            tally: Some(Arc::clone(rule.tally())),
+        }
     }
 
     /// Returns the rule of a request's limit override; `None` if the rate is invalid.
@@ -114,6 +146,7 @@ impl DescriptorRule {
             label: "override".to_owned(),
             metric_detail: MetricDetail::None,
             counters: OnceLock::new(),
+            tally: None,
         })
     }
 
@@ -172,6 +205,16 @@ fn leased(limit: &RateLimitEntry, amount: &Amount) -> Result<Option<LeasePolicy>
 // === impl Rate ===
 
 impl Rate {
+    /// Returns the rate of a window in seconds, with the longest unit.
+    fn of_window(requests: u32, seconds: u32) -> Self {
+        // Weeks, months and years are no units that people think of windows of rules in.
+        let units = [Unit::Day, Unit::Hour, Unit::Minute];
+        let fits = |unit: &Unit| u64::from(seconds) % unit.seconds() == 0;
+        let unit = units.into_iter().find(fits).unwrap_or(Unit::Second);
+        let multiplier = u64::from(seconds) / unit.seconds();
+        Self { requests, unit, multiplier: u32::try_from(multiplier).unwrap_or(u32::MAX) }
+    }
+
     /// Length of a window.
     pub fn window(&self) -> Duration {
         self.unit.window(self.multiplier)

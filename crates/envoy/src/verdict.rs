@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{cmp::Reverse, sync::Arc, time::Duration};
 
 use crate::DescriptorRule;
 
@@ -7,8 +7,12 @@ use crate::DescriptorRule;
 pub struct EnvoyVerdict {
     /// True if the request is denied.
     pub over_limit: bool,
-    /// One status per descriptor, in the order of the request.
+    /// One status per descriptor, in the order of the request: that of the limit which denies it, or
+    /// else has the least left.
     pub statuses: Vec<DescriptorStatus>,
+    /// The other limits that apply, each with the index of its descriptor. Only rules over
+    /// attributes add any.
+    pub also: Vec<(usize, DescriptorStatus)>,
 }
 
 /// The answer for one descriptor.
@@ -37,14 +41,20 @@ impl EnvoyVerdict {
         if !self.over_limit {
             return None;
         }
-        let denied = self.statuses.iter().filter(|status| status.over_limit);
+        let denied = self.all().map(|(_, status)| status).filter(|status| status.over_limit);
         let waits = denied.map(|status| status.retry_after).collect::<Option<Vec<_>>>()?;
         Some(ceil_secs(waits.into_iter().max()?).max(1))
     }
 
     /// Returns true if at least one descriptor was decided without asking the store.
     pub fn is_leased(&self) -> bool {
-        self.statuses.iter().any(|status| status.leased)
+        self.all().any(|(_, status)| status.leased)
+    }
+
+    /// Returns the statuses of all limits, each with the index of its descriptor.
+    pub fn all(&self) -> impl Iterator<Item = (usize, &DescriptorStatus)> + Clone {
+        let also = self.also.iter().map(|(index, status)| (*index, status));
+        self.statuses.iter().enumerate().chain(also)
     }
 
     /// The limited descriptor with the least left, for headers that have room for one.
@@ -71,6 +81,26 @@ impl DescriptorStatus {
             retry_after: None,
             leased: false,
         }
+    }
+
+    /// Returns true if it denies the request, alone or together with others.
+    pub(crate) fn denies(&self) -> bool {
+        self.over_limit && !self.rule.as_ref().is_some_and(|rule| rule.shadow_mode)
+    }
+
+    /// Returns true if it denies the request only together with all other limits in quota mode.
+    pub(crate) fn is_quota(&self, all_in_quota_mode: bool) -> bool {
+        match &self.rule {
+            Some(rule) => (rule.quota_mode || all_in_quota_mode) && rule.rate().is_some(),
+            None => all_in_quota_mode,
+        }
+    }
+
+    /// Orders the limits of one descriptor; the greatest one is shown.
+    pub(crate) fn urgency(&self, all_in_quota_mode: bool) -> impl Ord + use<> {
+        let is_limited = self.rule.as_ref().is_some_and(|rule| rule.rate().is_some());
+        let denies_alone = self.denies() && !self.is_quota(all_in_quota_mode);
+        (is_limited, denies_alone, self.denies(), self.over_limit, Reverse(self.remaining))
     }
 
     /// Seconds until all units are back, rounded up.

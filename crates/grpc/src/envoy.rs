@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     caller,
-    error::CallError,
+    error::{CallError, Violation},
     proto::envoy::service::ratelimit::v3::{
         RateLimitRequest, RateLimitResponse, rate_limit_service_server::RateLimitService,
     },
@@ -98,6 +98,9 @@ impl From<EnvoyError> for CallError {
         match error {
             EnvoyError::NoConfiguration => Self::NotConfigured,
             EnvoyError::Store(cause) => Self::store(&cause),
+            EnvoyError::Attributes(_) | EnvoyError::Rules(_) => {
+                Self::Invalid(vec![Violation::new("descriptors", error.to_string())])
+            }
             EnvoyError::Batch(cause) => Self::Internal(cause.to_string()),
         }
     }

@@ -53,6 +53,18 @@ pub enum Reason {
 // === impl Denied ===
 
 impl Denied {
+    /// Returns the denial of a request by a rate limit with a name of its own, such as a rule.
+    pub fn by_rate(surface: Surface, decision: Decision, window_secs: u64) -> Self {
+        let retry_after = decision.retry_after;
+        Self { surface, reason: Reason::Key, retry_after, decision: Some(decision), window_secs }
+    }
+
+    /// Returns the denial of a request that could not be decided.
+    pub fn undecided(surface: Surface) -> Self {
+        let retry_after = crate::backend::UNKNOWN_WAIT;
+        Self { surface, reason: Reason::Global, retry_after, decision: None, window_secs: 0 }
+    }
+
     /// Whole seconds for a `Retry-After` field: rounded up, at least 1.
     pub fn retry_after_secs(&self) -> u64 {
         let secs = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);

@@ -5,6 +5,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use http::Request;
+
 use crate::{Denied, Reason};
 
 /// Receives the rejections of a guard. No callback identifies a client.
@@ -30,6 +32,13 @@ pub enum Surface {
     Message,
     /// A message from a peer.
     Peer,
+}
+
+impl Surface {
+    /// Returns [`Grpc`](Self::Grpc) if the client speaks gRPC, and [`Http`](Self::Http) otherwise.
+    pub fn of<B>(request: &Request<B>) -> Self {
+        crate::tower::surface(request)
+    }
 }
 
 /// Counts rejections by surface and reason.

@@ -30,6 +30,7 @@ mod service;
 mod shared;
 mod unknown_peer;
 
+pub(crate) use self::service::surface;
 pub use self::{
     builder::GuardBuilder,
     class::Class,

@@ -1,7 +1,9 @@
 //! Attributes of a check: facts about a request that rules are written over.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
+use headgate::Key;
+use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
 use thiserror::Error;
 
@@ -80,15 +82,7 @@ impl<'a> Attributes<'a> {
         value: impl Into<AttributeValue<'a>>,
     ) -> Result<(), AttributeError> {
         let (name, value) = (name.into(), value.into());
-        if !Self::is_name(&name) {
-            return Err(AttributeError::Name);
-        }
-        if self.get(&name).is_some() {
-            return Err(AttributeError::Duplicate(name.into_owned()));
-        }
-        if self.0.len() == Self::MAX {
-            return Err(AttributeError::TooMany);
-        }
+        self.check_name(&name)?;
         if value.texts().any(|text| text.len() > Self::MAX_TEXT_BYTES) {
             return Err(AttributeError::TooLong(name.into_owned()));
         }
@@ -96,6 +90,18 @@ impl<'a> Attributes<'a> {
             return Err(AttributeError::TooManyItems(name.into_owned()));
         }
         self.0.push((name, value));
+        Ok(())
+    }
+
+    /// Adds an attribute whose texts may be of any length, and its list too: the caller bounds them.
+    pub fn insert_unbounded(
+        &mut self,
+        name: impl Into<Cow<'a, str>>,
+        value: impl Into<AttributeValue<'a>>,
+    ) -> Result<(), AttributeError> {
+        let name = name.into();
+        self.check_name(&name)?;
+        self.0.push((name, value.into()));
         Ok(())
     }
 
@@ -110,6 +116,20 @@ impl<'a> Attributes<'a> {
             Some(text) => self.insert(name, text),
             None => Err(AttributeError::NotFinite(name.into_owned())),
         }
+    }
+
+    /// Returns an error if no attribute of this name can be added.
+    fn check_name(&self, name: &str) -> Result<(), AttributeError> {
+        if !Self::is_name(name) {
+            return Err(AttributeError::Name);
+        }
+        if self.get(name).is_some() {
+            return Err(AttributeError::Duplicate(name.to_owned()));
+        }
+        if self.0.len() == Self::MAX {
+            return Err(AttributeError::TooMany);
+        }
+        Ok(())
     }
 
     /// Returns the value of an attribute.
@@ -200,6 +220,32 @@ impl From<i64> for AttributeValue<'_> {
     fn from(number: i64) -> Self {
         Self::Text(Cow::Owned(itoa::Buffer::new().format(number).to_owned()))
     }
+}
+
+/// Returns the identifier that a text from a client is counted by, for the attributes `service`,
+/// `user` and `endpoint`: one that is no valid identifier is encoded, so that it cannot be used to get
+/// around other limits by an error.
+pub fn identifier(text: Cow<'_, str>) -> Cow<'_, str> {
+    if Key::new(&text).is_ok() {
+        return text;
+    }
+    let mut encoded = String::from("%");
+    if text.len() > Key::MAX_BYTES / 4 {
+        for byte in Sha256::digest(text.as_bytes()) {
+            // Writing to a string cannot fail.
+            let _ = write!(encoded, "{byte:02x}");
+        }
+        return Cow::Owned(encoded);
+    }
+    for character in text.chars() {
+        match character {
+            '{' | '}' | '%' | '\0'..='\x1f' | '\x7f' => {
+                let _ = write!(encoded, "%{:02x}", u32::from(character));
+            }
+            other => encoded.push(other),
+        }
+    }
+    Cow::Owned(encoded)
 }
 
 /// The shortest text of a finite number: `5` for 5.0.

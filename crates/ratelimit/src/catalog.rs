@@ -179,6 +179,16 @@ impl Catalog {
         Ok(Refreshed::All(read))
     }
 
+    /// Replaces all rules, for programs whose rules do not come from a repository. The current ones
+    /// stay if one is invalid.
+    pub fn replace_rules(&self, rules: Vec<RateLimitRule>) -> Result<(), LimitError> {
+        let current = self.load();
+        let revision = Revision(current.revision().0 + 1);
+        let next = Snapshot::compile(revision, rules, &self.defaults(), Some(&current))?;
+        self.current.store(Arc::new(next));
+        Ok(())
+    }
+
     /// Replaces the rules.
     #[cfg(test)]
     pub(crate) fn replace(&self, snapshot: Snapshot) {

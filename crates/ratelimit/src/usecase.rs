@@ -1,5 +1,6 @@
 //! Use cases.
 
+pub mod applicable;
 pub mod check;
 pub mod explain;
 pub mod explain_attributes;

@@ -49,6 +49,22 @@ kong = {
       local value = ngx.req.get_headers()[name]
       return type(value) == "table" and value[1] or value
     end,
+    get_host = function()
+      return ngx.var.host
+    end,
+    get_method = function()
+      return ngx.req.get_method()
+    end,
+    get_path = function()
+      return ngx.var.uri
+    end,
+    get_query_arg = function(name)
+      local value = ngx.req.get_uri_args()[name]
+      return type(value) == "table" and value[1] or value
+    end,
+    get_scheme = function()
+      return ngx.var.scheme
+    end,
   },
   response = {
     exit = function(status, body, headers)

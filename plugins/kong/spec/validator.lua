@@ -4,8 +4,8 @@
 local _M = {}
 
 local KNOWN = {
-  between = true, default = true, encrypted = true, len_max = true, match = true, one_of = true, referenceable = true,
-  required = true, type = true, uuid = true,
+  between = true, custom_validator = true, default = true, encrypted = true, keys = true, len_max = true, match = true,
+  one_of = true, referenceable = true, required = true, type = true, uuid = true, values = true,
 }
 
 local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
@@ -13,6 +13,9 @@ local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%
 local TYPES = {
   boolean = function(value)
     return type(value) == "boolean"
+  end,
+  map = function(value)
+    return type(value) == "table"
   end,
   integer = function(value)
     return type(value) == "number" and value % 1 == 0
@@ -31,7 +34,29 @@ local function contains(list, value)
   return false
 end
 
-local function problem_of(field, value)
+local function length_of(value)
+  if type(value) == "string" then
+    return #value
+  end
+  local length = 0
+  for _ in pairs(value) do
+    length = length + 1
+  end
+  return length
+end
+
+local problem_of
+
+local function map_problem(field, map)
+  for key, value in pairs(map) do
+    local problem = problem_of(field.keys, key) or problem_of(field.values, value)
+    if problem then
+      return key .. ": " .. problem
+    end
+  end
+end
+
+function problem_of(field, value)
   for word in pairs(field) do
     assert(KNOWN[word], word)
   end
@@ -48,8 +73,17 @@ local function problem_of(field, value)
   if field.match and not value:match(field.match) or field.uuid and not value:match(UUID) then
     return "invalid value"
   end
-  if field.len_max and #value > field.len_max then
+  if field.len_max and length_of(value) > field.len_max then
     return "length must be at most " .. field.len_max
+  end
+  if field.custom_validator then
+    local valid, problem = field.custom_validator(value)
+    if not valid then
+      return problem
+    end
+  end
+  if field.type == "map" then
+    return map_problem(field, value)
   end
 end
 
@@ -61,12 +95,32 @@ local function config_fields(schema)
   end
 end
 
-local function entity_problem(schema, config)
-  for _, check in ipairs(schema.entity_checks) do
-    local rule = check.conditional
-    local asked, needed = rule.if_field:match("^config%.(.+)$"), rule.then_field:match("^config%.(.+)$")
+local function own(name)
+  return name:match("^config%.(.+)$")
+end
+
+-- The checks of several fields together.
+local ENTITY_CHECKS = {
+  conditional = function(rule, config)
+    local asked, needed = own(rule.if_field), own(rule.then_field)
     if config[asked] == rule.if_match.eq and rule.then_match.required and config[needed] == nil then
       return needed .. ": required field missing"
+    end
+  end,
+  mutually_exclusive = function(names, config)
+    local one, other = own(names[1]), own(names[2])
+    if config[one] ~= nil and config[other] ~= nil then
+      return "only one or none of these fields must be set: " .. one .. ", " .. other
+    end
+  end,
+}
+
+local function entity_problem(schema, config)
+  for _, check in ipairs(schema.entity_checks) do
+    local kind, rule = next(check)
+    local problem = ENTITY_CHECKS[kind](rule, config)
+    if problem then
+      return problem
     end
   end
 end

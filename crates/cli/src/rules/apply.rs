@@ -3,15 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
+use headgate_rules_file::{Drafts, Source};
 use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{
-    PATH,
-    file::{Drafts, Source},
-    plan::Plan,
-};
+use super::{PATH, plan::Plan};
 use crate::{
     client::{Client, ClientError, Reply},
     failure::Failure,

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::harness::{failure, headgate, printed};
+use crate::harness::{Server, failure, headgate, printed};
 
 fn folder(name: &str, yaml: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -474,4 +474,68 @@ fn a_partial_import_lists_what_it_skips() {
     fs::write(folder.path().join("limits.yaml"), nothing).unwrap();
     let output = run(&folder, &["limitador", "limits.yaml", "--partial"]);
     assert!(failure(&output).contains("cannot convert any limit"), "{output:?}");
+}
+
+/// Conditions as in limitador's documentation: before CEL and in CEL.
+const CONDITIONS: &str = "\
+- namespace: toystore
+  max_value: 10
+  seconds: 60
+  name: writes
+  conditions:
+    - \"descriptors[0]['req.method'] in ['POST', 'PUT']\"
+    - \"descriptors[0].path.startsWith('/v1/') && !descriptors[0].path.endsWith('/health')\"
+  variables: [\"descriptors[0].user_id\"]
+- {namespace: toystore, max_value: 100, seconds: 1, conditions: [\"plan != free\"]}
+- {namespace: toystore, max_value: 7, seconds: 1, conditions: [\"a == '1' || b == '2'\"]}
+- {namespace: toystore, max_value: 0, seconds: 1, variables: [\"size(u)\", u]}
+";
+
+const RULES: &str = "\
+# Converted from limits of limitador. Apply with `headgate rules apply`. The conditions on domain and
+# descriptor hold for requests of Envoy if `envoy.rules: true` is configured; remove them for checks
+# over REST and gRPC that do not send these attributes.
+rules:
+  - name: \"toystore/writes\"
+    when:
+      \"domain\": \"toystore\"
+      \"descriptor\": 0
+      \"req.method\": [\"POST\",\"PUT\"]
+      \"path\": {\"not\":{\"suffix\":\"/health\"},\"prefix\":\"/v1/\"}
+    per: [\"user_id\"]
+    limit: 10
+    window_seconds: 60
+    algorithm: fixed_window
+  - name: \"toystore/1\"
+    when:
+      \"domain\": \"toystore\"
+      \"plan\": {\"not\":\"free\"}
+    limit: 100
+    window_seconds: 1
+    algorithm: fixed_window
+";
+
+#[test]
+fn limits_of_limitador_become_rules() {
+    let folder = folder("limits.yaml", CONDITIONS);
+    let output = run(&folder, &["limitador", "limits.yaml", "--rules"]);
+    let stderr = failure(&output);
+    for expected in [
+        "[2].conditions[0] (limits.yaml:10): cannot convert \"a == '1' || b == '2'\": || is",
+        "[3].variables[0] (limits.yaml:11): cannot convert \"size(u)\": a rule counts by",
+        "[3].max_value (limits.yaml:11): a rule admits at least 1 request",
+    ] {
+        assert!(stderr.contains(expected), "{expected}\n{stderr}");
+    }
+    let partial = ["limitador", "limits.yaml", "--rules", "--partial"];
+    assert_eq!(printed(&run(&folder, &partial)), RULES);
+
+    let server = Server::start(&[]);
+    let to = server.folder().to_str().unwrap().to_owned();
+    let output = run(&folder, &[&partial[..], &["--to", &to]].concat());
+    assert_eq!(printed(&output), format!("wrote {to}/rules.yaml\n"));
+    let applied = printed(&server.run(&["rules", "apply", "-f", "rules.yaml"])).to_owned();
+    assert!(applied.ends_with("2 created, 0 updated, 0 deleted, 0 unchanged\n"), "{applied}");
+    let check = ["check", "--attribute", "domain=toystore", "--attribute", "plan=pro"];
+    assert!(printed(&server.run(&check)).contains("99"), "{check:?}");
 }

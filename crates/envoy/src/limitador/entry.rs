@@ -44,8 +44,9 @@ pub(super) fn entries(limit: &LimitadorLimit) -> Result<Vec<EntryMatcher>, Unsup
         let unsupported = |message| Unsupported { key: format!(".conditions[{index}]"), message };
         let (key, condition) = parse(text).ok_or_else(|| {
             unsupported(format!(
-                "cannot convert {}: only key == \"value\" and key != \"value\" are supported. Let \
-                 Envoy evaluate it and send a descriptor entry for it",
+                "cannot convert {}: files of domains support only key == \"value\" and key != \
+                 \"value\". Convert to rules, which support more (--rules), or let Envoy evaluate \
+                 it and send a descriptor entry for it",
                 quoted(text)
             ))
         })?;

@@ -38,8 +38,9 @@ impl DescriptorTree {
     ) -> Result<(), Unsupported> {
         if self.overlaps(entries) {
             let message = "a descriptor would match this limit and another one, but a descriptor \
-                           has one limit: let Envoy send a descriptor for each, with a different \
-                           generic_key, and add that as a condition";
+                           has one limit: convert to rules, of which several may apply (--rules), \
+                           or let Envoy send a descriptor for each, with a different generic_key, \
+                           and add that as a condition";
             return Err(Unsupported { key: String::new(), message: message.to_owned() });
         }
         let leaf =

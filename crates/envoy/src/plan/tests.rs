@@ -34,6 +34,7 @@ fn plan(denied_consumes: DeniedConsumes, limits: &[u32], hits: Hits) -> Plan {
         Some(MatchedRule { rule, counter: "tokens".to_owned(), label: None })
     };
     let settings = Settings {
+        rules: false,
         denied_consumes,
         shadow_mode: false,
         quota_mode: false,

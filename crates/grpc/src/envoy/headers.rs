@@ -39,7 +39,7 @@ fn tightest(verdict: &EnvoyVerdict) -> impl Iterator<Item = HeaderValue> {
 /// The headers of limitador's `DRAFT_VERSION_03`: the limit with the least left, and the windows of
 /// all that apply.
 fn draft_version_03(verdict: &EnvoyVerdict) -> Vec<HeaderValue> {
-    let limited = verdict.statuses.iter().filter_map(|status| Some((status, rate(status)?)));
+    let limited = verdict.all().filter_map(|(_, status)| Some((status, rate(status)?)));
     let mut limited: Vec<(&DescriptorStatus, Rate)> = limited.collect();
     limited.sort_by_key(|(status, _)| (!status.over_limit, status.remaining));
     let Some((status, tightest)) = limited.first() else {

@@ -23,7 +23,7 @@ pub(super) fn of(request: &RateLimitRequest, verdict: &EnvoyVerdict) -> Struct {
     if !metadata.is_empty() {
         fields.push(("metadata", of_kind(Kind::StructValue(metadata.0))));
     }
-    let denied: Vec<Value> = verdict.statuses.iter().enumerate().filter_map(denial).collect();
+    let denied: Vec<Value> = verdict.all().filter_map(denial).collect();
     if !denied.is_empty() {
         fields.push(("denied", list(denied)));
     }
@@ -36,7 +36,7 @@ pub(super) fn of(request: &RateLimitRequest, verdict: &EnvoyVerdict) -> Struct {
 /// Merges the metadata of the limits that have room; the first one wins.
 fn merged(verdict: &EnvoyVerdict) -> Metadata {
     let mut all = Metadata::default();
-    let passed = verdict.statuses.iter().filter(|status| !status.over_limit);
+    let passed = verdict.all().map(|(_, status)| status).filter(|status| !status.over_limit);
     let rules = passed.filter_map(|status| status.rule.as_ref().filter(|it| it.rate().is_some()));
     for metadata in rules.filter_map(|rule| rule.metadata()) {
         all.merge(metadata);

@@ -164,7 +164,8 @@ fn grpc_status<B>(denial: &Denial<'_>, empty: B) -> Response<B> {
 // === impl Custom ===
 
 impl<F> Custom<F> {
-    pub(super) fn new(respond: F) -> Self {
+    /// Renders with `respond`.
+    pub fn new(respond: F) -> Self {
         Self(Arc::new(respond))
     }
 }

@@ -9,6 +9,14 @@ use http::Extensions;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
 
+impl PeerAddress {
+    /// Returns the peer address that a server has left in the extensions of a request: axum's
+    /// `ConnectInfo<SocketAddr>`, or else a `PeerAddress`.
+    pub fn find(extensions: &Extensions) -> Option<IpAddr> {
+        default(extensions)
+    }
+}
+
 /// Function that finds the peer address in the extensions of a request.
 pub(super) enum FindPeer {
     Default,

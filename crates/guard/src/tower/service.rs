@@ -322,7 +322,7 @@ impl Consulted {
 
 /// Returns [`Surface::Grpc`] if the client speaks gRPC. The content type alone does not prove it: a
 /// gRPC denial has the status 200, and any client can send the header.
-pub(super) fn surface<A>(request: &Request<A>) -> Surface {
+pub(crate) fn surface<A>(request: &Request<A>) -> Surface {
     let content_type = request.headers().get(CONTENT_TYPE);
     let is_grpc = request.version() == Version::HTTP_2
         && request.method() == Method::POST

@@ -307,7 +307,8 @@ impl EnvoyParts {
             return Ok(Self { surface: None, configurator: None, metrics });
         };
         let limiter = base.stores.limiter.clone();
-        let limits = Arc::new(EnvoyLimits::new(catalog, limiter, metrics.clone()));
+        let rules = Arc::clone(&base.catalog);
+        let limits = Arc::new(EnvoyLimits::new(catalog, rules, limiter, metrics.clone()));
         let surface = EnvoySurface::new(limits, configurator.control(), envoy_settings(config));
         Ok(Self { surface: Some(surface), configurator: Some(configurator), metrics })
     }

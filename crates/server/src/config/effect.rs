@@ -85,8 +85,8 @@ effects! {
     }
     EnvoyConfig {
         live: [
-            auth, config_dir, config_file, reload_interval_seconds, denied_consumes, shadow_mode,
-            quota_mode, fail_mode, response_headers, dynamic_metadata,
+            auth, config_dir, config_file, reload_interval_seconds, rules, denied_consumes,
+            shadow_mode, quota_mode, fail_mode, response_headers, dynamic_metadata,
         ],
         restart: [enabled, xds],
         mixed: [],

@@ -7,6 +7,7 @@ mod metadata;
 mod proxy;
 mod refusals;
 mod reload;
+mod rules;
 mod semantics;
 mod settings;
 mod stores;

@@ -1,5 +1,6 @@
 //! The Kong plugin: its Lua in nginx's access phase, with a real Headgate.
 
+mod attributes;
 mod faults;
 mod gateway;
 mod limits;

@@ -12,6 +12,7 @@ mod console;
 mod counted;
 mod docs;
 mod early;
+mod embedded_rules;
 mod envoy;
 mod errors;
 mod events;

@@ -217,3 +217,38 @@ async fn envoy_calls_over_mutual_tls_and_is_an_actor() {
         assert_eq!(setup.get(Some("banned")).await.status, status, "{sender}");
     }
 }
+
+/// The guide's rules beside the guide's file, and Envoy sends the address too.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_over_descriptors_decide_requests_through_envoy() {
+    let actions = "- request_headers: { header_name: x-user, descriptor_key: user }";
+    let with_address = format!("- remote_address: {{}}\n{}{actions}", " ".repeat(34));
+    let setup = require!(
+        Setup::start_with_keys(
+            &example("value: banned"),
+            &[(actions, &with_address)],
+            &[("envoy.rules", "true")],
+        )
+        .await
+    );
+    let rule = |name: &str, when: serde_json::Value, limit: u64| {
+        serde_json::json!({"name": name, "when": when, "per": ["user"], "limit": limit,
+            "window_seconds": 8_640_000})
+    };
+    let local = serde_json::json!({"domain": "edge", "address": {"in": ["127.0.0.0/8"]}});
+    setup.limiter.create_rule(&rule("local", local, 2)).await;
+    let remote = serde_json::json!({"domain": "edge", "address": {"not_in": ["127.0.0.0/8"]}});
+    setup.limiter.create_rule(&rule("remote", remote, 1)).await;
+    for (left, status) in [("1", 200), ("0", 200), ("0", 429)] {
+        let reply = setup.get(Some("u1")).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+        assert_eq!(reply.header("x-ratelimit-remaining"), left);
+        assert_eq!(reply.header("retry-after").is_empty(), status == 200);
+        let limit = reply.header("x-ratelimit-limit");
+        assert!(limit.starts_with("2, 2;w=8640000;name=\"local\""), "{limit}");
+    }
+    assert_eq!(setup.get(Some("u2")).await.status, 200);
+    assert_eq!(setup.get(None).await.status, 200);
+    let over = counted("edge", "rule:local", "over_limit");
+    assert_eq!(metric(&setup.limiter, &over).await, Some(1));
+}

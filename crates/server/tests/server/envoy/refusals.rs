@@ -77,7 +77,10 @@ fn a_public_address_requires_envoy_auth_to_be_set() {
         assert!(load(&[&open[..], &[("envoy.auth", auth)]].concat()).is_ok());
     }
     let reported = load(&[("envoy.enabled", "true")]).unwrap_err();
-    assert!(reported.contains("envoy: no configuration source: set envoy.config_dir, envoy.config_file or envoy.xds.url"), "{reported}");
+    let expected = "envoy: no configuration source: set envoy.config_dir, envoy.config_file, envoy.xds.url or \
+                    envoy.rules";
+    assert!(reported.contains(expected), "{reported}");
+    assert!(load(&[("envoy.enabled", "true"), ("envoy.rules", "true")]).is_ok());
 }
 
 #[tokio::test]

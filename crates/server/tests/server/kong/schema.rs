@@ -29,10 +29,24 @@ async fn an_invalid_configuration_is_rejected() {
         ("{ rule_id = \"gold\" }", "rule_id: invalid value"),
         ("{ fault_tolerant = \"yes\" }", "fault_tolerant: expected boolean"),
         ("{ fault_tolerent = true }", "fault_tolerent: unknown field"),
+        ("{ attributes = { tenant = \"$header.x-tenant\", region = \"eu\" } }", "ok"),
+        ("{ attributes = { [\"a b\"] = \"x\" } }", "attributes: a b: invalid value"),
+        (
+            "{ rule_id = \"0d0c0000-0000-4000-8000-000000000000\", attributes = { a = \"x\" } }",
+            "only one or none of these fields must be set: rule_id, attributes",
+        ),
     ];
     for (conf, expected) in cases {
         assert_eq!(gateway.judge(conf).await, expected, "{conf}");
     }
+    let unknown = gateway.judge("{ attributes = { a = \"$planet\" } }").await;
+    assert!(
+        unknown.starts_with("attributes: a: unknown variable; known: $client_ip,"),
+        "{unknown}"
+    );
+    let many: Vec<String> = (0..32).map(|number| format!("a{number} = \"x\"")).collect();
+    let many = gateway.judge(&format!("{{ attributes = {{ {} }} }}", many.join(", "))).await;
+    assert_eq!(many, "attributes: length must be at most 31");
 }
 
 #[test]
@@ -52,7 +66,7 @@ fn every_file_is_in_the_rockspec_and_every_key_in_the_readme() {
     let fields =
         schema.lines().filter_map(|line| line.strip_prefix("        { ")?.split(' ').next());
     let fields: Vec<&str> = fields.collect();
-    assert_eq!(fields.len(), 17, "{fields:?}");
+    assert_eq!(fields.len(), 18, "{fields:?}");
     let readme = read("README.md");
     for field in fields {
         assert!(readme.contains(&format!("| `{field}` |")), "{field}");
@@ -71,14 +85,29 @@ fn examples(document: &str) -> Vec<String> {
         assert_eq!(config.trim(), "config:");
         let indent = config.len() - config.trim_start().len();
         let fields = lines.take_while(|line| line.len() - line.trim_start().len() > indent);
-        let fields = fields.map(|line| {
-            let (name, value) = line.trim().split_once(": ").unwrap();
-            let is_word = value.parse::<u64>().is_err() && value.parse::<bool>().is_err();
-            if is_word { format!("{name} = \"{value}\"") } else { format!("{name} = {value}") }
-        });
-        format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
+        lua(&fields.collect::<Vec<_>>())
     })
     .collect()
+}
+
+/// A mapping in YAML, with mappings as values, as a table in Lua.
+fn lua(lines: &[&str]) -> String {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let (mut fields, mut rest) = (Vec::new(), lines);
+    while let [line, below @ ..] = rest {
+        let own = below.iter().take_while(|next| indent(next) > indent(line)).count();
+        let (nested, next) = below.split_at(own);
+        let (name, value) = line.trim().split_once(':').unwrap();
+        let value = value.trim();
+        let is_word = value.parse::<u64>().is_err() && value.parse::<bool>().is_err();
+        fields.push(match nested {
+            [] if is_word => format!("{name} = \"{value}\""),
+            [] => format!("{name} = {value}"),
+            nested => format!("{name} = {}", lua(nested)),
+        });
+        rest = next;
+    }
+    format!("{{ {} }}", fields.join(", "))
 }
 
 #[tokio::test]
@@ -86,7 +115,7 @@ async fn the_examples_of_the_guides_are_accepted() {
     let gateway = (Ipv4Addr::LOCALHOST, free_port()).into();
     let gateway = require!(Gateway::start(gateway, "").await);
     let examples = ["plugins/kong/README.md", "docs/guides/kong.md"].map(examples).concat();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     for example in examples {
         assert_eq!(gateway.judge(&example).await, "ok", "{example}");
     }

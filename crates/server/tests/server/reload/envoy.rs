@@ -106,3 +106,19 @@ async fn one_file_instead_of_a_folder_and_the_interval_of_reading_it() {
     };
     timeout(LIMIT, read).await.expect("the changed file");
 }
+
+#[tokio::test]
+async fn rules_over_descriptors() {
+    let folder = domain(5);
+    let server = Reloadable::start(&yaml(&folder, "")).await;
+    let rule = serde_json::json!({"name": "r", "per": ["small"], "limit": 1,
+        "window_seconds": 8_640_000});
+    server.server.create_rule(&rule).await;
+    let client = Client::connect(server.server.grpc_address).await;
+    let left = async || client.ask("d", &[of(&[("small", "a")])]).await.each()[0];
+    assert_eq!(left().await, (false, 4));
+    server.reload(&yaml(&folder, ", rules: true")).await;
+    assert_eq!((left().await, left().await), ((false, 0), (true, 0)));
+    server.reload(&yaml(&folder, "")).await;
+    assert_eq!(left().await, (false, 2));
+}

@@ -85,9 +85,9 @@ local function read(response)
   return message.decode(reply)
 end
 
--- Checks the rate limit of `subject`.
-function _M.check(conf, subject, request_id)
-  local body = message.encode(conf.rule_id or conf.scope, subject, conf.cost)
+-- Checks the rate limit of `subject`, or of `attributes` if there are any.
+function _M.check(conf, subject, attributes, request_id)
+  local body = message.encode(conf.rule_id or conf.scope, subject, conf.cost, attributes)
   local bytes, err = request(conf, frame(body), request_id)
   if not bytes then
     return nil, err

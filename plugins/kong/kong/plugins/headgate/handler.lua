@@ -1,5 +1,6 @@
 -- Checks the rate limit of a request before it is forwarded.
 
+local attributes = require "kong.plugins.headgate.attributes"
 local client = require "kong.plugins.headgate.client"
 local subject = require "kong.plugins.headgate.subject"
 
@@ -15,7 +16,19 @@ local function number(value)
   return format("%.0f", value)
 end
 
+-- The subject of a request, or its attributes.
+local function asked_about(conf)
+  if conf.attributes and next(conf.attributes) then
+    return nil, attributes.of(conf.attributes)
+  end
+  return subject.of(conf)
+end
+
 local function headers_of(decision)
+  -- No rule matched.
+  if decision.limit == 0 then
+    return nil
+  end
   local headers = {
     ["X-RateLimit-Limit"] = number(decision.limit),
     ["X-RateLimit-Remaining"] = number(decision.remaining),
@@ -28,7 +41,8 @@ local function headers_of(decision)
 end
 
 function Headgate:access(conf)
-  local decision, err = client.check(conf, subject.of(conf), kong.request.get_header("x-request-id"))
+  local found, facts = asked_about(conf)
+  local decision, err = client.check(conf, found, facts, kong.request.get_header("x-request-id"))
   if not decision then
     kong.log.err("failed to check the rate limit: ", err)
     if conf.fault_tolerant then

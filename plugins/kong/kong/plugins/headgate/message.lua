@@ -34,9 +34,18 @@ local function text_field(number, text)
   return char(number * 8 + BYTES) .. varint(#text) .. text
 end
 
--- Encodes a CheckRateLimitRequest.
-function _M.encode(rule, subject, cost)
-  local request = text_field(1, rule) .. text_field(2, subject)
+-- Encodes a CheckRateLimitRequest of a subject, or of attributes.
+function _M.encode(rule, subject, cost, attributes)
+  local fields = {}
+  if attributes then
+    for name, text in pairs(attributes) do
+      -- An entry of the map: its key, and a message with the text.
+      fields[#fields + 1] = text_field(6, text_field(1, name) .. text_field(2, text_field(1, text)))
+    end
+  else
+    fields = { text_field(1, rule), text_field(2, subject) }
+  end
+  local request = table.concat(fields)
   if cost and cost > 1 then
     request = request .. char(3 * 8 + VARINT) .. varint(cost)
   end

@@ -1,3 +1,4 @@
+local attributes = require "kong.plugins.headgate.attributes"
 local typedefs = require "kong.db.schema.typedefs"
 
 return {
@@ -25,6 +26,11 @@ return {
           one_of = { "consumer", "credential", "header", "ip", "service", "route" },
         } },
         { header_name = typedefs.header_name },
+        { attributes = {
+          type = "map", len_max = 31,
+          keys = { type = "string", len_max = 64, match = "^[%w_.-]+$" },
+          values = { type = "string", len_max = 1024, custom_validator = attributes.validate },
+        } },
         { cost = { type = "integer", required = true, default = 1, between = { 1, 1000000 } } },
 
         -- Timeouts in milliseconds, and behaviour without a decision.
@@ -44,5 +50,6 @@ return {
       if_field = "config.limit_by", if_match = { eq = "header" },
       then_field = "config.header_name", then_match = { required = true },
     } },
+    { mutually_exclusive = { "config.rule_id", "config.attributes" } },
   },
 }

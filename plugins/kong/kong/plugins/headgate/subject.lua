@@ -14,13 +14,20 @@ local function hex(bytes)
   end))
 end
 
+-- The SHA-1 of a text, in hexadecimal digits.
+function _M.digest(text)
+  return hex(sha1_bin(text))
+end
+
 -- Replaces a value that the server would reject by its hash, so that it is counted.
 local function clean(text)
-  if #text > MAX_BYTES or find(text, "[^\32-\122|~]") then
-    return "sha1:" .. hex(sha1_bin(text))
+  if text == "" or #text > MAX_BYTES or find(text, "[^\32-\122|~]") then
+    return "sha1:" .. _M.digest(text)
   end
   return text
 end
+
+_M.clean = clean
 
 -- The eight groups of an IPv6 address, or nil if it is not one.
 local function network(address)

@@ -94,3 +94,28 @@ fn yaml_errors_name_line_and_column() {
     assert!(read("rules: [").unwrap_err().starts_with("rules.yaml:"));
     assert!(read(&"[".repeat(100_000)).is_err());
 }
+
+#[test]
+fn valid_rules_are_returned_in_order_and_all_problems_at_once() {
+    let text = "- {name: a, when: {path: /v1/*}, per: [user], limit: 5, window_seconds: 60}\n\
+        - {scope: user, identifier_pattern: '*', limit: 7, window_seconds: 60, lease: {share_percent: 10, hold_ms: 50}}\n";
+    let specs = read(text).unwrap().validate().unwrap();
+    assert_eq!(specs.iter().map(|spec| spec.limit).collect::<Vec<_>>(), [5, 7]);
+    assert!(specs[0].selector.is_some() && specs[1].lease.is_some());
+
+    let text = "- {name: a, when: {path: [1, {}]}, per: user, limit: x, window_seconds: 60}\n\
+        - {scope: planet, identifier_pattern: '*', limit: 0, window_seconds: 60}\n\
+        - {scope: user, identifier_pattern: a, limit: 1, window_seconds: 60}\n\
+        - {scope: user, identifier_pattern: a, limit: 2, window_seconds: 60}\n";
+    let error = read(text).unwrap().validate().unwrap_err().to_string();
+    for expected in [
+        "rules[0].when (rules.yaml:1): when.path: an item must be a string or a number",
+        "rules[0].per (rules.yaml:1): per must be a list of strings, got a string",
+        "rules[0].limit (rules.yaml:1): limit must be a whole number, got a string",
+        "rules[1].scope (rules.yaml:2): ",
+        "rules[1].limit (rules.yaml:2): limit must be greater than 0",
+        "rules[3].window_seconds (rules.yaml:4): has the same name or subjects and window as rules[2]",
+    ] {
+        assert!(error.contains(expected), "{expected}\n{error}");
+    }
+}

@@ -24,7 +24,7 @@ pub(crate) enum Value {
 /// A syntax error and its position.
 #[derive(Debug, Error)]
 #[error("{line}:{column}: {message}")]
-pub(crate) struct YamlError {
+pub struct YamlError {
     line: usize,
     column: usize,
     message: String,

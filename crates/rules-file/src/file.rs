@@ -1,4 +1,4 @@
-//! A file of rules. The server validates values; this finds what the server would not see, such as
+//! A file of rules. A server validates values; this finds what the server would not see, such as
 //! unknown keys, and records the line of each field.
 
 use std::{
@@ -10,21 +10,27 @@ use std::{
     str::FromStr,
 };
 
+use headgate_ratelimit::{FieldError, RuleSpec};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::yaml::{self, Node, Value as Yaml, YamlError};
+use crate::{
+    draft::draft,
+    yaml::{self, Node, Value as Yaml, YamlError},
+};
 
 /// The source of rules.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub enum Source {
+    /// Standard input.
     Stdin,
+    /// A file.
     File(PathBuf),
 }
 
 /// The rules of a file, before validation.
 #[derive(Debug)]
-pub(super) struct Drafts {
+pub struct Drafts {
     source: Source,
     rules: Vec<Map<String, Value>>,
     lines: HashMap<String, usize>,
@@ -32,13 +38,31 @@ pub(super) struct Drafts {
 
 /// An unreadable or invalid file.
 #[derive(Debug, Error)]
-pub(crate) enum FileError {
+pub enum FileError {
+    /// The file cannot be read.
     #[error("cannot read {source_name}: {cause}")]
-    Unreadable { source_name: String, cause: io::Error },
+    Unreadable {
+        /// Name of the source.
+        source_name: String,
+        /// The reason.
+        cause: io::Error,
+    },
+    /// The file is not YAML.
     #[error("{source_name}:{cause}")]
-    Syntax { source_name: String, cause: YamlError },
+    Syntax {
+        /// Name of the source.
+        source_name: String,
+        /// The reason, with line and column.
+        cause: YamlError,
+    },
+    /// The file is not a list of valid rules.
     #[error("{source_name} is invalid:\n  {}", .problems.join("\n  "))]
-    Problems { source_name: String, problems: Vec<String> },
+    Problems {
+        /// Name of the source.
+        source_name: String,
+        /// Everything that is wrong, each with its field and line.
+        problems: Vec<String>,
+    },
 }
 
 /// The type of a field.
@@ -80,12 +104,14 @@ struct Converter<'s> {
 // === impl Drafts ===
 
 impl Drafts {
-    pub(super) fn read(source: &Source) -> Result<Self, FileError> {
+    /// Reads the rules of `source`.
+    pub fn read(source: &Source) -> Result<Self, FileError> {
         let unreadable = |cause| FileError::Unreadable { source_name: source.to_string(), cause };
         Self::parse(source, &source.text().map_err(unreadable)?)
     }
 
-    fn parse(source: &Source, text: &str) -> Result<Self, FileError> {
+    /// Parses the `text` of `source`.
+    pub fn parse(source: &Source, text: &str) -> Result<Self, FileError> {
         let source_name = source.to_string();
         let document = match yaml::parse(text) {
             Ok(document) => document,
@@ -101,13 +127,50 @@ impl Drafts {
         }
     }
 
-    pub(super) fn rules(&self) -> &[Map<String, Value>] {
+    /// Returns the fields of each rule.
+    pub fn rules(&self) -> &[Map<String, Value>] {
         &self.rules
+    }
+
+    /// Validates the rules as a server does, and returns them in the order of the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns everything that is wrong, also rules that occur twice.
+    pub fn validate(&self) -> Result<Vec<RuleSpec>, FileError> {
+        let (mut specs, mut problems) = (Vec::new(), Vec::new());
+        for (index, fields) in self.rules.iter().enumerate() {
+            match draft(fields).validate(None) {
+                Ok(spec) => specs.push((index, spec)),
+                Err(errors) => {
+                    for FieldError { field, message, .. } in errors {
+                        problems.push(self.problem(index, field, &message));
+                    }
+                }
+            }
+        }
+        let mut known = HashMap::new();
+        for (index, spec) in &specs {
+            if let Some(first) = known.insert(spec.identity(), *index) {
+                let message = format!("has the same name or subjects and window as rules[{first}]");
+                problems.push(self.problem(*index, "window_seconds", &message));
+            }
+        }
+        if problems.is_empty() {
+            return Ok(specs.into_iter().map(|(_, spec)| spec).collect());
+        }
+        Err(FileError::Problems { source_name: self.source.to_string(), problems })
+    }
+
+    fn problem(&self, index: usize, field: &str, message: &str) -> String {
+        let field = format!("rules[{index}].{field}");
+        let place = self.place(&field).unwrap_or_else(|| self.source.to_string());
+        format!("{field} ({place}): {message}")
     }
 
     /// Returns file and line of a field such as `rules[3].limit`, or of its rule if it has no such
     /// field.
-    pub(super) fn place(&self, field: &str) -> Option<String> {
+    pub fn place(&self, field: &str) -> Option<String> {
         let rule = field.split('.').next().unwrap_or_default();
         let line = self.lines.get(field).or_else(|| self.lines.get(rule))?;
         Some(format!("{}:{line}", self.source))

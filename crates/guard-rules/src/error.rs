@@ -1,0 +1,25 @@
+use headgate::LimitError;
+use headgate_ratelimit::AttributeError;
+use headgate_rules_file::FileError;
+use thiserror::Error;
+
+/// An error of rules that cannot be in force.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RulesError {
+    /// The file is unreadable or invalid.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A limit is invalid.
+    #[error("invalid limit: {0}")]
+    Limit(#[from] LimitError),
+    /// There are too many rules.
+    #[error("there may be at most {max} rules, got {0}", max = crate::RuleSet::MAX_RULES)]
+    TooMany(usize),
+    /// An extractor cannot be added.
+    #[error("invalid extractor: {0}")]
+    Extractor(#[from] AttributeError),
+    /// The server did not answer, or not with rules.
+    #[error("cannot fetch rules: {0}")]
+    Server(String),
+}

@@ -1,0 +1,200 @@
+//! Attributes of a request.
+
+use std::{any::Any, borrow::Cow, fmt, net::IpAddr, sync::Arc};
+
+use headgate_guard::{AddressKey, PeerAddress, RequestHead, TrustedProxies};
+use headgate_ratelimit::{AttributeError, Attributes, Scope, attributes::identifier};
+use http::HeaderName;
+
+/// What is taken from each request as an attribute, by the name of the attribute.
+///
+/// A request without the value lacks the attribute, so that rules about it do not apply: a rule with
+/// `{exists: false}` can limit such requests. Clients choose headers and paths. Values may be of any
+/// length that the service accepts.
+///
+/// ```
+/// use headgate_guard_rules::Extractors;
+/// use http::HeaderName;
+///
+/// /// The tenant that the authentication middleware found.
+/// #[derive(Clone)]
+/// struct Tenant(String);
+///
+/// let extractors = Extractors::new()
+///     .method("method")
+///     .path("path")
+///     .address("address")
+///     .header("plan", HeaderName::from_static("x-plan"))
+///     .extension("tenant", |tenant: &Tenant| Some(&tenant.0));
+/// ```
+#[derive(Clone, Default)]
+pub struct Extractors {
+    extractors: Vec<(Box<str>, Extractor)>,
+    proxies: TrustedProxies,
+}
+
+#[derive(Clone)]
+enum Extractor {
+    Method,
+    Path,
+    Address,
+    Network,
+    Header(HeaderName),
+    Constant(Box<str>),
+    Closure(Arc<Find>),
+}
+
+type Find = dyn for<'a> Fn(&RequestHead<'a>) -> Option<Cow<'a, str>> + Send + Sync;
+
+// === impl Extractors ===
+
+impl Extractors {
+    /// No attributes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(self, attribute: &str) -> Self {
+        self.with(attribute, Extractor::Method)
+    }
+
+    /// The path without the query. Percent-encoding is decoded.
+    #[must_use]
+    pub fn path(self, attribute: &str) -> Self {
+        self.with(attribute, Extractor::Path)
+    }
+
+    /// The client's address, behind [trusted proxies](Self::trusted_proxies) too: see
+    /// [`PeerAddress::find`].
+    #[must_use]
+    pub fn address(self, attribute: &str) -> Self {
+        self.with(attribute, Extractor::Address)
+    }
+
+    /// The client's IPv4 address, or its IPv6 network of 64 bits, such as `2001:db8:1:2::/64`, because
+    /// a client can use any address in it: to count by, where [`address`](Self::address) is for
+    /// conditions.
+    #[must_use]
+    pub fn network(self, attribute: &str) -> Self {
+        self.with(attribute, Extractor::Network)
+    }
+
+    /// The value of a header. Lines of the same name are joined with commas.
+    #[must_use]
+    pub fn header(self, attribute: &str, name: HeaderName) -> Self {
+        self.with(attribute, Extractor::Header(name))
+    }
+
+    /// The same value for all requests, such as the name of the service.
+    #[must_use]
+    pub fn constant(self, attribute: &str, value: &str) -> Self {
+        self.with(attribute, Extractor::Constant(value.into()))
+    }
+
+    /// A value that outer middleware has left in the request's extensions.
+    #[must_use]
+    pub fn extension<T, F>(self, attribute: &str, find: F) -> Self
+    where
+        T: Any + Send + Sync,
+        F: for<'a> Fn(&'a T) -> Option<&'a str> + Send + Sync + 'static,
+    {
+        self.from_fn(attribute, move |head| find(head.extensions.get::<T>()?).map(Cow::Borrowed))
+    }
+
+    /// A value that a closure finds.
+    #[must_use]
+    pub fn from_fn<F>(self, attribute: &str, find: F) -> Self
+    where
+        F: for<'a> Fn(&RequestHead<'a>) -> Option<Cow<'a, str>> + Send + Sync + 'static,
+    {
+        self.with(attribute, Extractor::Closure(Arc::new(find)))
+    }
+
+    /// Sets the proxies whose forwarding headers are trusted.
+    #[must_use]
+    pub fn trusted_proxies(self, proxies: TrustedProxies) -> Self {
+        Self { proxies, ..self }
+    }
+
+    /// Returns the attributes of a request.
+    pub fn extract<'a>(&'a self, head: &RequestHead<'a>) -> Attributes<'a> {
+        let mut attributes = Attributes::default();
+        for (name, extractor) in &self.extractors {
+            let Some(value) = self.value(extractor, head) else { continue };
+            let is_identifier = Scope::ALL.iter().any(|scope| scope.name() == &**name);
+            let value = if is_identifier { identifier(value) } else { value };
+            // Names are valid and distinct.
+            let _ = attributes.insert_unbounded(&**name, value);
+        }
+        attributes
+    }
+
+    fn value<'a>(
+        &'a self,
+        extractor: &'a Extractor,
+        head: &RequestHead<'a>,
+    ) -> Option<Cow<'a, str>> {
+        match extractor {
+            Extractor::Method => Some(head.method.as_str().into()),
+            Extractor::Path => Some(decoded(head.uri.path())),
+            Extractor::Address => Some(self.client(head)?.to_string().into()),
+            Extractor::Network => {
+                let network = AddressKey::with_prefix("", self.client(head)?);
+                Some(network.as_str().to_owned().into())
+            }
+            Extractor::Header(name) => header(name, head),
+            Extractor::Constant(value) => Some(Cow::Borrowed(value)),
+            Extractor::Closure(find) => find(head),
+        }
+    }
+
+    fn client(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
+        Some(self.proxies.client(PeerAddress::find(head.extensions)?, head.headers))
+    }
+
+    fn with(mut self, attribute: &str, extractor: Extractor) -> Self {
+        self.extractors.push((attribute.into(), extractor));
+        self
+    }
+
+    /// Returns an error if a name is invalid or occurs twice, or if there are too many.
+    pub(crate) fn validate(&self) -> Result<(), AttributeError> {
+        let mut attributes = Attributes::default();
+        self.extractors.iter().try_for_each(|(name, _)| attributes.insert(&**name, ""))
+    }
+}
+
+impl fmt::Debug for Extractors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.extractors.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+fn header<'a>(name: &HeaderName, head: &RequestHead<'a>) -> Option<Cow<'a, str>> {
+    let mut lines = head.headers.get_all(name).iter();
+    let first = String::from_utf8_lossy(lines.next()?.as_bytes());
+    Some(lines.fold(first, |joined, line| {
+        Cow::Owned(format!("{joined}, {}", String::from_utf8_lossy(line.as_bytes())))
+    }))
+}
+
+/// Decodes percent-encoding. What is not UTF-8 then is replaced.
+fn decoded(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (bytes, mut decoded, mut at) = (path.as_bytes(), Vec::with_capacity(path.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let escape = match bytes[at..] {
+            [b'%', high, low, ..] => digit(high).zip(digit(low)),
+            _ => None,
+        };
+        let (byte, length) = escape.map_or((*byte, 1), |(high, low)| ((high * 16 + low) as u8, 3));
+        decoded.push(byte);
+        at += length;
+    }
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
