@@ -4,8 +4,10 @@ mod reservations;
 
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::{
-    Check, Cost, Extra, Grant, Lease, Limit, Outcome, Settled, State, Timestamp, Verb,
+    Check, Cost, Extra, Grant, Lease, Limit, Outcome, Settled, Standing, State, Timestamp, Verb,
     algorithm::TakenAt,
 };
 
@@ -42,7 +44,11 @@ impl Account {
         let admits = || self.admits(check.limit(), check.cost(), now);
         match verb {
             Verb::Peek | Verb::Acquire | Verb::Lease => admits(),
-            Verb::Reserve { .. } => self.leases.len() < Lease::MAX_PENDING && admits(),
+            Verb::Reserve { id, .. } => match self.standing(check.limit(), id, now) {
+                Standing::Pending { .. } => true,
+                Standing::Ended => self.leases.len() < Lease::MAX_PENDING && admits(),
+                _ => false,
+            },
             Verb::Use { id, .. } | Verb::Cancel(id) => self.lease(id).is_some(),
             Verb::Commit(id) => self.lease(id).is_some() || self.is_settled(check, id),
             Verb::GiveBack => self.granted(check).is_some(),
@@ -207,8 +213,11 @@ impl Account {
     /// Both are the earliest time that follows from any of the states to come: when a reservation
     /// expires its units return, and when a grant ends its units start to return.
     fn foresee(&self, limit: &Limit, cost: Cost, now: Timestamp, crowded: bool) -> Foreseen {
+        if self.grants.is_empty() {
+            return self.foresee_expiries(limit, cost, now, crowded);
+        }
         let mut later = self.clone();
-        let mut foreseen = Foreseen { reset_after: Duration::MAX, retry_after: Duration::MAX };
+        let mut foreseen = Foreseen::NEVER;
         let mut then = now;
         let mut crowded = crowded;
         loop {
@@ -235,18 +244,59 @@ impl Account {
         }
     }
 
+    /// The same without grants: only reservations expire. Almost every account with reservations is
+    /// like this, and copies only its state here.
+    fn foresee_expiries(
+        &self,
+        limit: &Limit,
+        cost: Cost,
+        now: Timestamp,
+        mut crowded: bool,
+    ) -> Foreseen {
+        let mut later = Self { state: self.state.clone(), ..Self::default() };
+        let mut pending: SmallVec<[&Lease; 8]> = self.leases.iter().collect();
+        let (mut then, mut foreseen) = (now, Foreseen::NEVER);
+        loop {
+            let after = |micros| Duration::from_micros(then.since(now) + micros);
+            let reset_after = after(limit.reset_after(&later.state, then));
+            foreseen.reset_after = foreseen.reset_after.min(reset_after);
+            if !crowded && cost.get() <= limit.capacity() {
+                let retry_after = after(limit.retry_after(&later.state, cost, then));
+                foreseen.retry_after = foreseen.retry_after.min(retry_after);
+            }
+            let Some(next) = pending.iter().map(|lease| lease.expires_at).min() else {
+                return foreseen;
+            };
+            (crowded, then) = (false, next);
+            pending.retain(|lease| {
+                let expires = lease.expires_at <= next;
+                if expires {
+                    later.give_back_lease(limit, lease, lease.units, next);
+                }
+                !expires
+            });
+        }
+    }
+
     /// The first time at which it equals the account of a new subject, if nothing happens until
     /// then; `now` if it does already.
     pub fn ends_at(&self, limit: &Limit, now: Timestamp) -> Timestamp {
-        let last_grant = self.grants.last().map_or(now, |grant| grant.until.max(now));
+        let full_at = match self.grants.last() {
+            None => now.plus(limit.reset_after(&self.state, now)),
+            Some(last) => self.full_after_grants(limit, last.until.max(now)),
+        };
+        let leases = self.leases.iter().map(|lease| lease.expires_at);
+        let settled = self.settled.iter().map(|settled| settled.until);
+        leases.chain(settled).fold(full_at, Ord::max)
+    }
+
+    /// The time at which all units are available, after the last grant has ended.
+    fn full_after_grants(&self, limit: &Limit, last: Timestamp) -> Timestamp {
         let mut later = self.clone();
         for grant in &self.grants {
             later.record(limit, grant.units, grant.last());
         }
-        let full_at = last_grant.plus(limit.reset_after(&later.state, last_grant));
-        let leases = self.leases.iter().map(|lease| lease.expires_at);
-        let settled = self.settled.iter().map(|settled| settled.until);
-        leases.chain(settled).fold(full_at, Ord::max)
+        last.plus(limit.reset_after(&later.state, last))
     }
 }
 
@@ -254,6 +304,10 @@ impl Account {
 struct Foreseen {
     reset_after: Duration,
     retry_after: Duration,
+}
+
+impl Foreseen {
+    const NEVER: Self = Self { reset_after: Duration::MAX, retry_after: Duration::MAX };
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod explain;
 mod fast_path;
 mod field;
 mod health;
+mod idempotency;
 mod json;
 mod json_body;
 mod keyed;
@@ -25,7 +26,9 @@ mod page;
 mod path;
 mod query;
 mod quotas;
+mod refund;
 mod request_metrics;
+mod reservations;
 mod reset;
 mod root;
 mod routes;
@@ -73,6 +76,12 @@ fn rate_limits() -> Routes {
     Routes::default()
         .route(check::PATH, post(check::check))
         .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
+        .route(refund::PATH, post(refund::refund))
+        .route(reservations::PATH, post(reservations::reserve))
+        .route(reservations::ONE, get(reservations::get))
+        .route(reservations::changes::USE, post(reservations::changes::spend))
+        .route(reservations::changes::SETTLE, post(reservations::changes::settle))
+        .route(reservations::changes::CANCEL, post(reservations::changes::cancel))
         .route("/api/v1/ratelimit/rules", get(rules::list).post(rules::create).put(rules::apply))
         .route(
             "/api/v1/ratelimit/rules/{id}",
