@@ -1,5 +1,6 @@
 //! The state of one subject under one limit, with its reservations and grants.
 
+mod places;
 mod reservations;
 
 use std::time::Duration;
@@ -35,10 +36,16 @@ impl Account {
         }
         self.expire(limit, now);
         self.settled.retain(|settled| settled.until > now);
+        if let State::Places(places) = &mut self.state {
+            places.prune(now);
+        }
     }
 
     /// Returns `true` if this limit permits `verb`.
     pub fn permits(&self, check: &Check<'_>, verb: Verb, now: Timestamp) -> bool {
+        if check.limit().places().is_some() {
+            return self.permits_places(check, verb, now);
+        }
         let admits = || self.admits(check.limit(), check.cost(), now);
         match verb {
             Verb::Peek | Verb::Acquire | Verb::Lease => admits(),
@@ -83,6 +90,10 @@ impl Account {
     /// takes them back.
     pub fn perform(&mut self, check: &Check<'_>, verb: Verb, now: Timestamp) {
         let (limit, cost) = (check.limit(), check.cost());
+        if let Some(places) = limit.places() {
+            self.perform_places(places, check, verb, now);
+            return;
+        }
         if verb != Verb::Peek {
             limit.adopt(&mut self.state, now);
         }
@@ -133,7 +144,10 @@ impl Account {
         }
         self.perform(check, verb, now);
         match (verb, check.extra()) {
-            (Verb::Lease, Some(extra)) => self.grant(check.limit(), extra, now),
+            // A place has a holder: nobody else can spend it.
+            (Verb::Lease, Some(extra)) if check.limit().places().is_none() => {
+                self.grant(check.limit(), extra, now)
+            }
             (Verb::GiveBack, _) => {
                 self.give_back(check);
                 None
@@ -238,15 +252,23 @@ impl Account {
     /// The first time at which it equals the account of a new subject, if nothing happens until
     /// then; `now` if it does already.
     pub fn ends_at(&self, limit: &Limit, now: Timestamp) -> Timestamp {
-        let last_grant = self.grants.last().map_or(now, |grant| grant.until.max(now));
+        let full_at = match self.grants.last() {
+            None => now.plus(limit.reset_after(&self.state, now)),
+            Some(last) => self.full_after_grants(limit, last.until.max(now)),
+        };
+        let leases = self.leases.iter().map(|lease| lease.expires_at);
+        let settled = self.settled.iter().map(|settled| settled.until);
+        leases.chain(settled).fold(full_at, Ord::max)
+    }
+
+    /// The time at which all units are available, if all granted ones are spent and the last grant
+    /// ends at `end`.
+    fn full_after_grants(&self, limit: &Limit, end: Timestamp) -> Timestamp {
         let mut later = self.clone();
         for grant in &self.grants {
             later.record(limit, grant.units, grant.last());
         }
-        let full_at = last_grant.plus(limit.reset_after(&later.state, last_grant));
-        let leases = self.leases.iter().map(|lease| lease.expires_at);
-        let settled = self.settled.iter().map(|settled| settled.until);
-        leases.chain(settled).fold(full_at, Ord::max)
+        end.plus(limit.reset_after(&later.state, end))
     }
 }
 
