@@ -50,6 +50,10 @@ struct CheckRequest {
     /// Consume nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Idempotency key, by which `headgate refund` gives the units back.
+    #[arg(long, value_name = "KEY")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
 }
 
 const DENIED: u8 = 2;

@@ -19,6 +19,8 @@ mod manual;
 mod output;
 mod pages;
 mod quota;
+mod refund;
+mod reservation;
 mod reset;
 mod rules;
 mod serve;
@@ -62,6 +64,12 @@ enum Command {
     Serve(serve::Serve),
     Health(health::Health),
     Check(check::Check),
+    Reserve(reservation::Reserve),
+    Reservation(reservation::Show),
+    Use(reservation::Use),
+    Settle(reservation::Settle),
+    Cancel(reservation::Cancel),
+    Refund(refund::Refund),
     Usage(usage::Usage),
     Explain(explain::Explain),
     Reset(reset::Reset),
@@ -105,6 +113,12 @@ impl Command {
             Self::Serve(serve) => Ok(serve.run()?),
             Self::Health(health) => health.run(),
             Self::Check(check) => check.run(),
+            Self::Reserve(reserve) => reserve.run(),
+            Self::Reservation(show) => show.run(),
+            Self::Use(used) => used.run(),
+            Self::Settle(settle) => settle.run(),
+            Self::Cancel(cancel) => cancel.run(),
+            Self::Refund(refund) => refund.run(),
             Self::Usage(usage) => usage.run(),
             Self::Explain(explain) => explain.run(),
             Self::Reset(reset) => reset.run(),

@@ -6,7 +6,7 @@ mod reservations;
 use std::time::Duration;
 
 use crate::{
-    Check, Cost, Extra, Grant, Lease, Limit, Outcome, Settled, State, Timestamp, Verb,
+    Check, Cost, Extra, Grant, Lease, Limit, Outcome, Settled, Standing, State, Timestamp, Verb,
     algorithm::TakenAt,
 };
 
@@ -49,7 +49,11 @@ impl Account {
         let admits = || self.admits(check.limit(), check.cost(), now);
         match verb {
             Verb::Peek | Verb::Acquire | Verb::Lease => admits(),
-            Verb::Reserve { .. } => self.leases.len() < Lease::MAX_PENDING && admits(),
+            Verb::Reserve { id, .. } => match self.standing(check.limit(), id, now) {
+                Standing::Pending { .. } => true,
+                Standing::Ended => self.leases.len() < Lease::MAX_PENDING && admits(),
+                _ => false,
+            },
             Verb::Use { id, .. } | Verb::Cancel(id) => self.lease(id).is_some(),
             Verb::Commit(id) => self.lease(id).is_some() || self.is_settled(check, id),
             Verb::GiveBack => self.granted(check).is_some(),

@@ -143,6 +143,11 @@ impl<'a> KeySpace<'a> {
         Self { prefix, suffix }
     }
 
+    /// The prefix and the suffix.
+    pub const fn parts(&self) -> [&'a str; 2] {
+        [self.prefix, self.suffix]
+    }
+
     /// Returns `true` if there is neither a prefix nor a suffix.
     pub const fn is_empty(&self) -> bool {
         self.prefix.is_empty() && self.suffix.is_empty()

@@ -59,6 +59,9 @@ pub enum Verb {
     Acquire,
     /// Takes the cost if it is admitted, and returns it unless it is committed in time.
     /// [`Outcome::reservation`] has the time at which it expires.
+    ///
+    /// It can be repeated: a reservation that is pending stays as it is, and is allowed; one that
+    /// is remembered as settled is denied.
     Reserve {
         /// Identifies the reservation in [`Use`](Self::Use), [`Commit`](Self::Commit) and
         /// [`Cancel`](Self::Cancel).

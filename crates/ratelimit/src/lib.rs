@@ -7,9 +7,10 @@
 //! | [`draft`] | validation |
 //! | [`compiled`], [`snapshot`] | rules compiled for checks, and matching by identifier |
 //! | [`catalog`] | the current snapshot: read without locks, replaced as a whole |
+//! | [`reservation`] | ids of reservations, which describe them |
 //! | [`keyed`] | limits without rules, by algorithm and key |
 //! | [`repository`], [`audit`] | traits of the storage of rules and of the audit log |
-//! | [`usecase`] | check, usage, reset, explain, manage rules |
+//! | [`usecase`] | check, reserve, refund, usage, reset, explain, manage rules |
 //! | [`tally`] | decisions per rule |
 //! | [`window`] | the text form of a window: `60s`, `1m`, `1h` |
 
@@ -22,6 +23,7 @@ pub mod draft;
 pub mod keyed;
 pub mod pattern;
 pub mod repository;
+pub mod reservation;
 pub mod rule;
 pub mod scope;
 pub mod selector;
@@ -40,6 +42,7 @@ pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Rev
 pub use keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits, PerAlgorithm};
 pub use pattern::{Pattern, PatternError};
 pub use repository::{RateLimitRuleRepository, RepositoryError, RuleChange, RuleDelta, RuleFilter};
+pub use reservation::{ReservationId, ReservationIdTooLong};
 pub use rule::{RateLimitRule, RuleId, RuleSpec};
 pub use scope::{RuleScope, Scope, UnknownRuleScope, UnknownScope};
 pub use selector::{Mismatch, Selector, Warning};

@@ -269,6 +269,12 @@ impl Snapshot {
         self.by_id.get(&id)
     }
 
+    /// Returns the default rule.
+    pub const fn default_rule(&self) -> &Arc<CompiledRule> {
+        let [rule] = &self.default;
+        rule
+    }
+
     /// Returns `true` if there are rules over attributes.
     pub const fn has_selectors(&self) -> bool {
         !self.selectors.is_empty()

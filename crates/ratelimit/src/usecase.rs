@@ -8,7 +8,10 @@ pub mod reset;
 pub mod rules;
 pub mod usage;
 
-pub use check::{AttributesQuestion, CheckError, CheckRateLimit, Question, Verdict};
+pub use check::{
+    AnyQuestion, AttributesQuestion, CheckError, CheckRateLimit, Question, RefundError, Refunded,
+    ReservationError, ReservationRequest, Verdict,
+};
 pub use explain::{Explain, Explanation};
 pub use explain_attributes::{AttributesExplanation, ExplainedSelector};
 pub use keyed::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys};

@@ -25,7 +25,9 @@ mod page;
 mod path;
 mod query;
 mod quotas;
+mod refund;
 mod request_metrics;
+mod reservations;
 mod reset;
 mod root;
 mod routes;
@@ -73,6 +75,12 @@ fn rate_limits() -> Routes {
     Routes::default()
         .route(check::PATH, post(check::check))
         .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
+        .route(refund::PATH, post(refund::refund))
+        .route(reservations::PATH, post(reservations::reserve))
+        .route(reservations::ONE, get(reservations::get))
+        .route(reservations::changes::USE, post(reservations::changes::spend))
+        .route(reservations::changes::SETTLE, post(reservations::changes::settle))
+        .route(reservations::changes::CANCEL, post(reservations::changes::cancel))
         .route("/api/v1/ratelimit/rules", get(rules::list).post(rules::create).put(rules::apply))
         .route(
             "/api/v1/ratelimit/rules/{id}",

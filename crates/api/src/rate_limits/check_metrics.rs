@@ -12,7 +12,15 @@ pub struct CheckMetrics {
     /// In the order of [`Source::ALL`].
     degraded: [ByCause; Source::ALL.len()],
     duration: Histogram,
+    reservations: IntCounterVec,
+    refunds: IntCounterVec,
 }
+
+/// Operations on reservations.
+const OPERATIONS: [&str; 4] = ["reserve", "use", "settle", "cancel"];
+
+/// Outcomes of operations on reservations.
+const OUTCOMES: [&str; 6] = ["done", "replayed", "denied", "expired", "invalid", "failed"];
 
 impl CheckMetrics {
     /// Registers the metrics.
@@ -27,7 +35,25 @@ impl CheckMetrics {
         let duration =
             HistogramOpts::new("headgate_check_duration_seconds", "Duration of decisions.")
                 .buckets(DECISION_BUCKETS.into());
+        let reservations = Opts::new(
+            "headgate_reservations_total",
+            "Operations on reservations of rate limits, by operation and outcome.",
+        );
+        let reservations =
+            registered(registry, IntCounterVec::new(reservations, &["operation", "outcome"])?)?;
+        for operation in OPERATIONS {
+            for outcome in OUTCOMES {
+                reservations.with_label_values(&[operation, outcome]);
+            }
+        }
+        let refunds = Opts::new("headgate_refunds_total", "Refunds of checks, by outcome.");
+        let refunds = registered(registry, IntCounterVec::new(refunds, &["outcome"])?)?;
+        for outcome in ["done", "replayed", "invalid", "failed"] {
+            refunds.with_label_values(&[outcome]);
+        }
         Ok(Self {
+            reservations,
+            refunds,
             allowed: decisions.with_label_values(&["allowed"]),
             denied: decisions.with_label_values(&["denied"]),
             degraded: Source::ALL.map(|source| ByCause::new(&degraded, &[source.name()])),
@@ -50,6 +76,16 @@ impl CheckMetrics {
             self.degraded(degraded);
         }
         self.duration.observe(took.as_secs_f64());
+    }
+
+    /// Counts an operation on a reservation.
+    pub(super) fn reserved(&self, operation: &str, outcome: &str) {
+        self.reservations.with_label_values(&[operation, outcome]).inc();
+    }
+
+    /// Counts a refund.
+    pub(super) fn refunded(&self, outcome: &str) {
+        self.refunds.with_label_values(&[outcome]).inc();
     }
 
     /// Counts a check that no rule limits.

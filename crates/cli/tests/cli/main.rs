@@ -31,6 +31,7 @@ mod quota_clock;
 mod ratelimit_tests;
 mod reload;
 mod request_id;
+mod reservations;
 mod rolling;
 mod rules;
 mod serve;

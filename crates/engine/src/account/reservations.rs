@@ -7,6 +7,7 @@ use crate::{
 };
 
 impl Account {
+    /// Takes the cost for a reservation. One that is pending already takes nothing.
     pub(super) fn reserve(
         &mut self,
         check: &Check<'_>,
@@ -14,6 +15,9 @@ impl Account {
         now: Timestamp,
         expires_at: Timestamp,
     ) {
+        if self.lease(id).is_some() {
+            return;
+        }
         let units = check.cost().get();
         self.take(check.limit(), check.cost(), now);
         self.leases.push(Lease { id, units, used: 0, taken_at: now, expires_at, refilled: 0 });

@@ -336,7 +336,8 @@ impl Reservation {
 // === impl Settlement ===
 
 impl Settlement {
-    fn of(outcome: &Outcome) -> Self {
+    /// The settlement that the outcome of [`Verb::Commit`] reports.
+    pub fn of(outcome: &Outcome) -> Self {
         let outcome = *outcome;
         let none = Self { settled: 0, returned: 0, owed: 0, debt: 0, outcome };
         match outcome.reservation() {

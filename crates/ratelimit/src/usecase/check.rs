@@ -1,6 +1,8 @@
 //! Checks by rules.
 
 mod attributes;
+mod refundable;
+pub mod reservations;
 mod resolve;
 mod shared;
 
@@ -13,9 +15,13 @@ use headgate::{
 use smallvec::SmallVec;
 use thiserror::Error;
 
-pub use self::attributes::AttributesQuestion;
 pub(super) use self::resolve::Resolved;
 use self::shared::SharedBatch;
+pub use self::{
+    attributes::AttributesQuestion,
+    refundable::{RefundError, Refunded},
+    reservations::{AnyQuestion, ReservationError, ReservationRequest},
+};
 use crate::{Catalog, CompiledRule, RuleId, Scope, Selector, Snapshot};
 
 /// Decides checks by the current rules, with a single store call.

@@ -8,23 +8,23 @@ mod question;
 
 use std::sync::Arc;
 
-use axum::{extract::State, response::Response};
+use axum::{extract::State, http::HeaderMap, response::Response};
 use headgate_api::rate_limits::MeteredChecks;
-use headgate_ratelimit::usecase::CheckError;
+use headgate_ratelimit::usecase::{AnyQuestion, CheckError};
 
 use self::answer::Answer;
 use super::{
     error::{ApiError, Detail},
     json_body::JsonBody,
-    schemas::{Failing, WithBody},
+    schemas::{Failing, RequestIdUsed, WithBody},
 };
 
 pub(super) use self::{
     answer::WireAnswer,
     attributes::WireAttributes,
     batch::check_batch,
-    detailed::WireDetailed,
-    question::{WireQuestion, scope, subject, text},
+    detailed::{WireDetailed, name as rule_name},
+    question::{WireQuestion, request_id, scope, subject, text},
 };
 
 /// The path of [`check`].
@@ -51,6 +51,7 @@ pub(super) const PATH: &str = "/api/v1/ratelimit/check";
                 ("RateLimit" = String, description = "Remaining units under each rule, and seconds until more are available"),
             ),
         ),
+        RequestIdUsed,
         WithBody,
         Failing,
     ),
@@ -76,6 +77,12 @@ async fn check_detailed(
     wire: &WireQuestion<'_>,
 ) -> Result<Response, ApiError> {
     let limits = wire.limits().map_err(|detail| ApiError::Invalid(vec![detail]))?;
+    let no_headers = HeaderMap::new();
+    let named = wire.request_id(&no_headers);
+    let named = named.map_err(|detail| ApiError::Invalid(vec![detail]))?;
+    if let Some(request_id) = named {
+        return check_refundable(checks, wire, request_id, limits).await;
+    }
     if !wire.has_attributes() {
         let (question, dry_run) = wire.validate()?;
         let verdict = checks.decide(&question, dry_run).await?;
@@ -84,6 +91,29 @@ async fn check_detailed(
     let (question, dry_run) = wire.read_attributes().map_err(ApiError::Invalid)?;
     let verdict = checks.decide_attributes(&question, dry_run).await?;
     Ok(detailed::respond(verdict.as_ref(), limits))
+}
+
+/// Answers a check that can be refunded. A dry run takes nothing, and so its id stays unused.
+async fn check_refundable(
+    checks: &MeteredChecks,
+    wire: &WireQuestion<'_>,
+    request_id: &str,
+    limits: bool,
+) -> Result<Response, ApiError> {
+    let (question, dry_run) = wire.any().map_err(ApiError::Invalid)?;
+    let verdict = match &question {
+        AnyQuestion::Subject(question) if dry_run => Some(checks.decide(question, true).await?),
+        AnyQuestion::Attributes(question) if dry_run => {
+            checks.decide_attributes(question, true).await?
+        }
+        question => checks.decide_refundable(question, request_id).await?,
+    };
+    match (&question, &verdict) {
+        (AnyQuestion::Subject(question), Some(verdict)) if !limits => {
+            Ok(Answer::new(question, verdict).into())
+        }
+        _ => Ok(detailed::respond(verdict.as_ref(), limits)),
+    }
 }
 
 impl From<CheckError> for ApiError {

@@ -10,6 +10,7 @@ mod detail;
 mod format;
 mod keyed;
 mod quotas;
+mod reservations;
 mod rules;
 
 use std::borrow::Cow;
@@ -20,7 +21,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use headgate::StoreError;
-use headgate_api::{Namespace, error_code, quotas::QuotaRefusal, request_id::RequestId};
+use headgate_api::{
+    Namespace, error_code, quotas::QuotaRefusal, rate_limits::ReservationRefusal,
+    request_id::RequestId,
+};
 use headgate_auth::AuthError;
 use headgate_events::StreamLimit;
 use serde::Serialize;
@@ -77,6 +81,8 @@ pub(super) enum ApiError {
     TooManyStreams(StreamLimit),
     /// A quota is exceeded, or its usage is unknown.
     Quota(QuotaRefusal),
+    /// A reservation or refund is unknown, or has been made before.
+    Reservation(ReservationRefusal),
     /// The request took too long.
     TimedOut,
     /// The database is unavailable; the cause is logged.
@@ -150,6 +156,7 @@ impl ApiError {
             Self::ConfigRefused(..) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::NoSuchMethod(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Quota(refusal) => quotas::status(refusal),
+            Self::Reservation(refusal) => reservations::status(refusal),
             Self::TimedOut => StatusCode::REQUEST_TIMEOUT,
             Self::NoDatabase(_)
             | Self::NoStore(_)
@@ -172,6 +179,7 @@ impl ApiError {
             Self::Auth(error) => error.code(),
             Self::Keyed(refusal) => refusal.code(),
             Self::Quota(refusal) => refusal.code(),
+            Self::Reservation(refusal) => refusal.code(),
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
@@ -214,6 +222,7 @@ impl ApiError {
             Self::Auth(error) => error.message().into(),
             Self::Keyed(refusal) => refusal.to_string().into(),
             Self::Quota(refusal) => refusal.to_string().into(),
+            Self::Reservation(refusal) => refusal.to_string().into(),
             Self::NoRuleId => "rule_id is required".into(),
             Self::NoSuchRule(id) => format!("rule not found: {id}").into(),
             Self::NoDatabase(_) => {

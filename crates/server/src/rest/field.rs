@@ -75,7 +75,8 @@ impl Field<'_> {
         }
     }
 
-    const fn kind(&self) -> &'static str {
+    /// The name of its type.
+    pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Missing | Self::Null => "nothing",
             Self::Text(_) => "a string",

@@ -16,7 +16,7 @@ use utoipa::OpenApi;
 use self::common::{RequestIds, Token};
 use super::{
     actuator, audit, check, config, documents, error, events, explain, health, json, keyed,
-    metrics, quotas, reset, rules, usage,
+    metrics, quotas, refund, reservations, reset, rules, usage,
 };
 
 /// The description as it is served. It is rendered on the first request, since it takes megabytes
@@ -41,6 +41,7 @@ const METRICS: &str = "/metrics";
     ),
     tags(
         (name = "checks", description = "Decisions on requests of subjects. Need no token."),
+        (name = "reservations", description = "Units of rate limits that are taken before their use is known. Need no token."),
         (name = "keys", description = "Decisions by key and algorithm, without rules. Only a reset needs a token."),
         (name = "rules", description = "Rules: the limits."),
         (name = "subjects", description = "Usage, explanation and reset of subjects."),
@@ -55,6 +56,12 @@ const METRICS: &str = "/metrics";
     paths(
         check::check,
         check::batch::check_batch,
+        refund::refund,
+        reservations::reserve,
+        reservations::get,
+        reservations::changes::spend,
+        reservations::changes::settle,
+        reservations::changes::cancel,
         keyed::check::by_get,
         keyed::check::by_post,
         keyed::remaining::remaining,

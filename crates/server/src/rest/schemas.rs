@@ -10,7 +10,8 @@ pub(super) use self::{
     },
     errors::{
         Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late,
-        ListConflict, NoRefund, NoSuchQuota, NoSuchReservation, NoSuchRule, NoSuchService,
-        Protected, QuotaExists, RequestIdReused, ReservationEnded, Undecided, Unloadable, WithBody,
+        LimitReservationEnded, ListConflict, NoRefund, NoSuchCheck, NoSuchLimitReservation,
+        NoSuchQuota, NoSuchReservation, NoSuchRule, NoSuchService, Protected, QuotaExists,
+        RequestIdReused, RequestIdUsed, ReservationEnded, Undecided, Unloadable, WithBody,
     },
 };

@@ -34,6 +34,7 @@ mod redis;
 mod redis_trouble;
 mod reload;
 mod replicas;
+mod reservations;
 mod resets;
 mod rule_changes;
 mod rule_lists;

@@ -32,7 +32,7 @@ async fn a_misspelt_field_of_a_check_charges_nothing() {
         "details": [{
             "field": "costs",
             "reason": "unknown",
-            "message": "unknown field \"costs\"; known here: scope, identifier, window, cost, dry_run, attributes, limits",
+            "message": "unknown field \"costs\"; known here: scope, identifier, window, cost, dry_run, attributes, limits, request_id",
         }],
     });
     assert_eq!(error, expected);

@@ -175,8 +175,10 @@ impl Naive {
         let is_pending = |id| self.leases.iter().any(|lease| lease.id == id);
         match verb {
             Verb::Peek | Verb::Acquire | Verb::Lease => self.fits(limit, cost, now),
-            Verb::Reserve { .. } => {
-                self.leases.len() < Lease::MAX_PENDING && self.fits(limit, cost, now)
+            Verb::Reserve { id, .. } => {
+                let is_settled = self.settled.iter().any(|settled| settled.0 == id);
+                let has_room = self.leases.len() < Lease::MAX_PENDING && !is_settled;
+                is_pending(id) || has_room && self.fits(limit, cost, now)
             }
             Verb::Use { id, .. } | Verb::Cancel(id) => is_pending(id),
             Verb::Commit(id) => {
@@ -194,6 +196,7 @@ impl Naive {
         match verb {
             Verb::Peek | Verb::GiveBack => {}
             Verb::Acquire | Verb::Lease => self.take(limit, cost, now),
+            Verb::Reserve { id, .. } if self.leases.iter().any(|lease| lease.id == id) => {}
             Verb::Reserve { id, lease } => self.reserve(limit, id, (cost, 0), now, lasts(lease)),
             Verb::Use { id, lease } => {
                 let units = check.was_spent().map_or(cost, Spent::units);

@@ -36,12 +36,17 @@ local function find_lease(s)
   end
 end
 
+-- The lease, if it is remembered as settled.
+local function find_settled(s)
+  for i = #s.done, 1, -1 do
+    if s.done[i].id == id then return s.done[i] end
+  end
+end
+
 -- Whether the lease was settled for the same units.
 local function is_settled(s)
-  for i = #s.done, 1, -1 do
-    if s.done[i].id == id then return s.done[i].spent == s.spent end
-  end
-  return false
+  local done = find_settled(s)
+  return done ~= nil and done.spent == s.spent
 end
 
 -- Position of the grants with this end.
@@ -114,7 +119,10 @@ end
 local function permits(meter, s, cost)
   if meter.permits then return meter.permits(s, cost, verb, id) end
   if verb == 'acquire' or verb == 'peek' or verb == 'lease' then return meter.fits(s, cost + s.granted) end
-  if verb == 'reserve' then return #s.leases < MAX_PENDING and meter.fits(s, cost + s.granted) end
+  if verb == 'reserve' then
+    if find_lease(s) then return true end
+    return not find_settled(s) and #s.leases < MAX_PENDING and meter.fits(s, cost + s.granted)
+  end
   if verb == 'use' or verb == 'cancel' then return find_lease(s) ~= nil end
   if verb == 'commit' then return find_lease(s) ~= nil or is_settled(s) end
   if verb == 'give_back' then
@@ -199,6 +207,8 @@ local function perform(meter, s, cost)
     g.units, s.granted = g.units - cost, s.granted - cost
     if g.units == 0 then table.remove(s.grants, i) end
   elseif verb == 'reserve' then
+    -- One that is pending already stays as it is.
+    if find_lease(s) then return end
     take(meter, s, cost)
     s.leases[#s.leases + 1] = {
       id = id, units = cost, used = 0, taken = s.now, expires = s.now + tonumber(lease), lost = 0, part = 0,

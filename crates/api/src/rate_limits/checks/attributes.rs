@@ -29,14 +29,33 @@ impl MeteredChecks {
             verdict
         };
         let Some(verdict) = verdict else { return Ok(None) };
-        let (scope, subject) = subject(question, &verdict);
-        if !dry_run && !verdict.decision.allowed {
+        if dry_run {
+            self.warn_if_attributes_degraded(question, &verdict);
+        } else {
+            self.note_attributes(question, &verdict);
+        }
+        if self.traced {
+            Span::decided(&[&verdict.decision]);
+        }
+        Ok(Some(verdict))
+    }
+
+    /// Records a denial, and warns of a decision that the store did not make.
+    pub(super) fn note_attributes(&self, question: &AttributesQuestion<'_>, verdict: &Verdict) {
+        if !verdict.decision.allowed {
+            let (scope, subject) = subject(question, verdict);
             let limited = Limited::by_attributes(scope, &subject, &verdict.rule);
             self.top_denied.note(limited, verdict.decision.at);
         }
+        self.warn_if_attributes_degraded(question, verdict);
+    }
+
+    /// Warns of a decision that the store did not make, at most every few seconds.
+    fn warn_if_attributes_degraded(&self, question: &AttributesQuestion<'_>, verdict: &Verdict) {
         if let Some(mode) = verdict.decision.degraded
             && let Some(answers) = self.outages.count(self.clock.now())
         {
+            let (scope, subject) = subject(question, verdict);
             let rule = verdict.rule.id();
             let rule = rule.map_or_else(|| "default".to_owned(), |id| id.to_string());
             let identifier = Masked(&subject);
@@ -45,10 +64,6 @@ impl MeteredChecks {
                 "store failed to decide checks; fail mode {mode} answers"
             );
         }
-        if self.traced {
-            Span::decided(&[&verdict.decision]);
-        }
-        Ok(Some(verdict))
     }
 }
 

@@ -48,6 +48,20 @@ impl<'a> SharedBatch<'a> {
         place
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The units of each limit.
+    pub(super) fn units(&self) -> impl Iterator<Item = u64> + Clone {
+        self.entries.iter().map(|entry| entry.units)
+    }
+
+    /// Each limit: its rule, key space and subject.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&CompiledRule, &KeySpace<'a>, &str)> {
+        self.entries.iter().map(|entry| (entry.rule, &entry.space, &*entry.subject))
+    }
+
     pub(super) async fn apply(
         &self,
         limiter: &BatchLimiter,

@@ -87,7 +87,7 @@ impl WireBatch<'_> {
         let mut questions = Vec::with_capacity(self.checks.len());
         for (i, check) in self.checks.iter().take(MAX_CHECKS).enumerate() {
             if check.is_detailed() {
-                let message = "attributes and limits are for single checks";
+                let message = "attributes, limits and request_id are for single checks";
                 let detail = Detail::new("attributes", "invalid", message.to_owned());
                 wrong.push(detail.within("checks", i));
             }

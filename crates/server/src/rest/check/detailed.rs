@@ -90,6 +90,11 @@ pub(super) fn respond(verdict: Option<&Verdict>, limits: bool) -> Response {
 }
 
 impl<'a> WireDetailed<'a> {
+    /// The decision by the rule of this name, if a rule matches.
+    pub(in crate::rest) fn of(verdict: Option<&Verdict>, name: &'a str) -> Self {
+        verdict.map_or_else(|| Self::unlimited(false), |verdict| Self::new(verdict, name, false))
+    }
+
     fn new(verdict: &Verdict, name: &'a str, limits: bool) -> Self {
         let decision = &verdict.decision;
         Self {
@@ -150,7 +155,8 @@ impl From<&CompiledRule> for WireRuleName {
     }
 }
 
-fn name(rule: &CompiledRule) -> String {
+/// The display name of a rule.
+pub(in crate::rest) fn name(rule: &CompiledRule) -> String {
     rule.rule().map_or_else(|| "default".to_owned(), RateLimitRule::display_name)
 }
 

@@ -1,9 +1,10 @@
 //! The request of a check, and its validation.
 
+use axum::http::HeaderMap;
 use headgate::{Cost, Key};
 use headgate_ratelimit::{
     Attributes, InvalidWindow, Scope, UnknownScope, Window,
-    usecase::{AttributesQuestion, Question, check::RuleSelection},
+    usecase::{AnyQuestion, AttributesQuestion, Question, check::RuleSelection},
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -13,6 +14,7 @@ use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
     json_body::WireObject,
+    quotas::increment::IDEMPOTENCY_KEY,
 };
 
 /// A check of one subject, by `scope` and `identifier`, or by `attributes`, or by both.
@@ -49,13 +51,21 @@ pub(in crate::rest) struct WireQuestion<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
     limits: Field<'a>,
+    /// Idempotency key, by which the units can be refunded. Choose it yourself: two checks must not have the same.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$", example = "req_abc123def456")]
+    request_id: Field<'a>,
 }
+
+/// Maximum length of an idempotency key, in bytes.
+const MAX_REQUEST_ID: usize = 128;
 
 impl<'a> WireObject<'a> for WireQuestion<'a> {
     fn problems(self) -> Vec<Detail> {
         let wrong =
             if self.has_attributes() { self.read_attributes().err() } else { self.read().err() };
-        wrong.into_iter().flatten().chain(self.limits().err()).collect()
+        let named = self.request_id(&HeaderMap::new()).err();
+        wrong.into_iter().flatten().chain(self.limits().err()).chain(named).collect()
     }
 }
 
@@ -88,7 +98,42 @@ impl WireQuestion<'_> {
 
     /// Returns `true` if the response has more than usual.
     pub(super) const fn is_detailed(&self) -> bool {
-        self.has_attributes() || !matches!(self.limits, Field::Missing)
+        self.has_attributes()
+            || !matches!((&self.limits, &self.request_id), (Field::Missing, Field::Missing))
+    }
+
+    /// Returns the check and the dry-run flag, or all that is invalid.
+    pub(in crate::rest) fn any(&self) -> Result<(AnyQuestion<'_>, bool), Vec<Detail>> {
+        if self.has_attributes() {
+            let (question, dry_run) = self.read_attributes()?;
+            return Ok((AnyQuestion::Attributes(question), dry_run));
+        }
+        let (question, dry_run) = self.read()?;
+        Ok((AnyQuestion::Subject(question), dry_run))
+    }
+
+    /// Returns the idempotency key: that of the body, or of the headers.
+    pub(in crate::rest) fn request_id<'s>(
+        &'s self,
+        headers: &'s HeaderMap,
+    ) -> Result<Option<&'s str>, Detail> {
+        request_id(&self.request_id, headers)
+    }
+
+    /// The options that are set, each as an error where only the check itself is expected.
+    pub(in crate::rest) fn options(&self) -> Vec<Detail> {
+        let options = [
+            ("dry_run", &self.dry_run),
+            ("limits", &self.limits),
+            ("request_id", &self.request_id),
+        ];
+        let set = |field: &Field<'_>| !matches!(field, Field::Missing | Field::Null);
+        let set = options.into_iter().filter(|(_, field)| set(field));
+        set.map(|(name, _)| {
+            let message = format!("{name} is not for the checks of a reservation");
+            Detail::new(name, "invalid", message)
+        })
+        .collect()
     }
 
     pub(super) const fn has_attributes(&self) -> bool {
@@ -196,6 +241,32 @@ pub(in crate::rest) fn subject(identifier: Option<&str>) -> Result<Key<'_>, Deta
         let message = format!("identifier{}", error.strip_prefix("key").unwrap_or(&error));
         Detail::new("identifier", "invalid", message)
     })
+}
+
+/// The idempotency key: the body's, else the header's.
+pub(in crate::rest) fn request_id<'a>(
+    field: &'a Field<'_>,
+    headers: &'a HeaderMap,
+) -> Result<Option<&'a str>, Detail> {
+    let named = text("request_id", field)?;
+    let (name, named) = match (named, headers.get(IDEMPOTENCY_KEY)) {
+        (Some(named), _) => ("request_id", named),
+        (None, None) => return Ok(None),
+        (None, Some(value)) => {
+            let value = value.to_str().map_err(|_| {
+                let message = "Idempotency-Key must have visible ASCII characters only".to_owned();
+                Detail::new("Idempotency-Key", "invalid", message)
+            })?;
+            // The header is defined as a quoted string; most clients omit the quotes.
+            let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+            ("Idempotency-Key", bare.unwrap_or(value))
+        }
+    };
+    if (1..=MAX_REQUEST_ID).contains(&named.len()) && !named.contains(char::is_control) {
+        return Ok(Some(named));
+    }
+    let message = format!("{name} must have 1 to {MAX_REQUEST_ID} bytes and no control characters");
+    Err(Detail::new(name, "invalid", message))
 }
 
 /// The text in a field.

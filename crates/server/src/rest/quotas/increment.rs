@@ -25,8 +25,8 @@ use crate::rest::{
     schemas::{Exceeded, Failing, NoSuchQuota, Protected, RequestIdReused, Undecided, WithBody},
 };
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+pub(in crate::rest) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(in crate::rest) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/quotas/{id}/usage/increment";

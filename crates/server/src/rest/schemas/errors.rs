@@ -184,6 +184,42 @@ pub(in crate::rest) enum ReservationEnded {
     Ended(Envelope<'static>),
 }
 
+/// Errors of requests for one reservation of rate limits.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchLimitReservation {
+    /// There is no such reservation.
+    #[response(status = 404)]
+    NoSuchReservation(Envelope<'static>),
+}
+
+/// Errors of changing a reservation of rate limits.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum LimitReservationEnded {
+    /// The reservation has expired or was cancelled, or was settled for another cost. Nothing was changed.
+    #[response(status = 409)]
+    Ended(Envelope<'static>),
+}
+
+/// Errors of requests with an idempotency key.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum RequestIdUsed {
+    /// The `request_id` was used before. Nothing was taken.
+    #[response(status = 409)]
+    Used(Envelope<'static>),
+}
+
+/// Errors of refunds of checks.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchCheck {
+    /// No such check was admitted under this `request_id`, or its units do not count any more.
+    #[response(status = 404)]
+    NoCharge(Envelope<'static>),
+}
+
 /// Errors of using a quota.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

@@ -1,0 +1,317 @@
+//! Ids of reservations.
+//!
+//! An id describes the whole reservation: its limits, their keys and its TTL. So every instance can
+//! settle what another one reserved, after rules have changed, too, and nothing but the units
+//! themselves is kept in the store.
+//!
+//! The store knows the reservation by the hash of that description. A description that was changed
+//! is that of another reservation, which does not exist: an id needs no signature, and instances
+//! need no common secret.
+
+mod codec;
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use headgate::{FailMode, KeySpace, LeaseId, Limit, Timestamp};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::{CompiledRule, RuleId, Snapshot, compiled};
+
+/// The id of a reservation, and what it describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservationId {
+    /// Makes it different from all others.
+    nonce: [u8; 16],
+    ttl: Duration,
+    /// Number of checks.
+    checks: u8,
+    limits: Vec<ReservedLimit>,
+    lease: LeaseId,
+    text: String,
+}
+
+/// A limit under which units are reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedLimit {
+    /// Bit n is set if check n counts against it.
+    checks: u16,
+    /// The rule and the time of its last change; `None` for the default rule.
+    rule: Option<(RuleId, Timestamp)>,
+    fail_mode: FailMode,
+    prefix: Box<str>,
+    subject: Box<str>,
+    suffix: Box<str>,
+    window_seconds: u32,
+    /// The limit when the reservation was made.
+    limit: Limit,
+}
+
+/// Text that is not the id of a reservation.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("not the id of a reservation")]
+pub struct ReservationIdError;
+
+/// Error for a reservation that needs an id of more than [`ReservationId::MAX_BYTES`].
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error(
+    "too many limits with long identifiers: the reservation's id would have {0} bytes, of at most {max}",
+    max = ReservationId::MAX_BYTES
+)]
+pub struct ReservationIdTooLong(pub usize);
+
+const PREFIX: &str = "rres_";
+
+// === impl ReservationId ===
+
+impl ReservationId {
+    /// Maximum length in bytes.
+    pub const MAX_BYTES: usize = 4096;
+
+    /// Maximum number of checks.
+    pub const MAX_CHECKS: usize = 16;
+
+    /// TTL of a reservation that names none.
+    pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
+    /// Minimum TTL.
+    pub const MIN_TTL: Duration = Duration::from_secs(1);
+
+    /// Maximum TTL.
+    pub const MAX_TTL: Duration = headgate::Lease::MAX_DURATION;
+
+    /// Describes a reservation. The same description with the same request id has the same id; one
+    /// without a request id never occurs again.
+    pub(crate) fn new(
+        request_id: Option<&str>,
+        ttl: Duration,
+        checks: usize,
+        limits: Vec<ReservedLimit>,
+    ) -> Result<Self, ReservationIdTooLong> {
+        let nonce = request_id.map_or_else(|| Uuid::new_v4().into_bytes(), derived);
+        let checks = u8::try_from(checks).unwrap_or(u8::MAX);
+        let body = codec::encode(&nonce, ttl, checks, &limits);
+        let lease = lease(&body);
+        let bytes = [&lease.get().to_be_bytes()[..], &body].concat();
+        let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+        if text.len() > Self::MAX_BYTES {
+            return Err(ReservationIdTooLong(text.len()));
+        }
+        Ok(Self { nonce, ttl, checks, limits, lease, text })
+    }
+
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the time after which it expires, unless it is used.
+    pub const fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// Returns the number of checks.
+    pub const fn checks(&self) -> usize {
+        self.checks as usize
+    }
+
+    /// Returns the limits under which units are reserved; none if no rule limits the checks.
+    pub fn limits(&self) -> &[ReservedLimit] {
+        &self.limits
+    }
+
+    /// Returns its name in the store.
+    pub(crate) const fn lease(&self) -> LeaseId {
+        self.lease
+    }
+}
+
+impl FromStr for ReservationId {
+    type Err = ReservationIdError;
+
+    fn from_str(text: &str) -> Result<Self, ReservationIdError> {
+        let encoded = text.strip_prefix(PREFIX).ok_or(ReservationIdError)?;
+        if text.len() > Self::MAX_BYTES {
+            return Err(ReservationIdError);
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| ReservationIdError)?;
+        let (named, body) = bytes.split_first_chunk::<8>().ok_or(ReservationIdError)?;
+        let lease = lease(body);
+        if lease.get().to_be_bytes() != *named {
+            return Err(ReservationIdError);
+        }
+        let (nonce, ttl, checks, limits) = codec::decode(body).ok_or(ReservationIdError)?;
+        Ok(Self { nonce, ttl, checks, limits, lease, text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for ReservationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+// === impl ReservedLimit ===
+
+impl ReservedLimit {
+    pub(crate) fn new(
+        rule: &CompiledRule,
+        space: &KeySpace<'_>,
+        subject: &str,
+        checks: u16,
+    ) -> Self {
+        let [prefix, suffix] = space.parts();
+        Self {
+            checks,
+            rule: rule.rule().map(|rule| (rule.id, rule.updated_at)),
+            fail_mode: rule.fail_mode(),
+            prefix: prefix.into(),
+            subject: subject.into(),
+            suffix: suffix.into(),
+            window_seconds: rule.window_seconds(),
+            limit: rule.limit().clone(),
+        }
+    }
+
+    /// Returns `true` if the check at this index counts against it.
+    pub const fn counts(&self, check: usize) -> bool {
+        check < ReservationId::MAX_CHECKS && self.checks >> check & 1 == 1
+    }
+
+    pub(crate) const fn fail_mode(&self) -> FailMode {
+        self.fail_mode
+    }
+
+    pub(crate) fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    pub(crate) const fn space(&self) -> KeySpace<'_> {
+        KeySpace::new(&self.prefix, &self.suffix)
+    }
+
+    /// Returns the limit in force: that of the rule, if it has changed since and still counts
+    /// under the same key. Otherwise the one of the reservation, which may be of a deleted rule.
+    pub(crate) fn current<'a>(&'a self, snapshot: &'a Snapshot) -> &'a Limit {
+        let rule = match self.rule {
+            Some((id, changed)) => snapshot
+                .rule(id)
+                .filter(|rule| rule.rule().is_some_and(|rule| rule.updated_at != changed)),
+            None => Some(snapshot.default_rule()),
+        };
+        let same_key = |rule: &&std::sync::Arc<CompiledRule>| {
+            rule.window_seconds() == self.window_seconds
+                && rule.limit().algorithm() == self.limit.algorithm()
+        };
+        rule.filter(same_key).map_or(&self.limit, |rule| rule.limit())
+    }
+}
+
+/// The name of a description in the store.
+fn lease(body: &[u8]) -> LeaseId {
+    let hash = Sha256::digest(body);
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash[..8]);
+    LeaseId::from(u64::from_be_bytes(first))
+}
+
+/// The nonce of a request id.
+fn derived(request_id: &str) -> [u8; 16] {
+    let hash = Sha256::digest(request_id.as_bytes());
+    let mut nonce = [0; 16];
+    nonce.copy_from_slice(&hash[..16]);
+    nonce
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(subject: &str) -> ReservedLimit {
+        let limit = Limit::token_bucket(100, Duration::from_secs(60)).unwrap();
+        ReservedLimit {
+            checks: 0b101,
+            rule: Some((RuleId::random(), Timestamp::from_micros(1_771_840_800_000_001))),
+            fail_mode: FailMode::Local,
+            prefix: "ratelimit:user:".into(),
+            subject: subject.into(),
+            suffix: ":60".into(),
+            window_seconds: 60,
+            limit: limit.with_burst(250).unwrap(),
+        }
+    }
+
+    fn id(request_id: Option<&str>, limits: Vec<ReservedLimit>) -> ReservationId {
+        ReservationId::new(request_id, Duration::from_secs(30), 3, limits).unwrap()
+    }
+
+    #[test]
+    fn an_id_describes_its_reservation() {
+        let window = Duration::from_secs(3600);
+        let others = [
+            Limit::sliding_window(7, window),
+            Limit::sliding_window_counter(u64::from(u32::MAX), window),
+            Limit::fixed_window(1, window),
+            Limit::leaky_bucket(3, window),
+        ];
+        let others = others.map(|limit| {
+            let limit = limit.unwrap();
+            let suffix = compiled::key_suffix(3600, limit.algorithm()).into();
+            let prefix = "ratelimit:rule:1:tenant,path:".into();
+            ReservedLimit {
+                prefix,
+                suffix,
+                limit,
+                rule: None,
+                window_seconds: 3600,
+                ..self::limit("ünï")
+            }
+        });
+        for limits in [vec![], vec![limit("u1")], others.to_vec()] {
+            let id = id(None, limits);
+            assert_eq!(id.as_str().parse(), Ok(id.clone()));
+            assert_eq!((id.ttl(), id.checks()), (Duration::from_secs(30), 3));
+        }
+        let limit = limit("u1");
+        assert_eq!([0, 1, 2, 3, 99].map(|i| limit.counts(i)), [true, false, true, false, false]);
+    }
+
+    #[test]
+    fn the_same_request_id_has_the_same_id() {
+        let limits = vec![limit("u1")];
+        assert_eq!(id(Some("r1"), limits.clone()), id(Some("r1"), limits.clone()));
+        assert_ne!(id(Some("r1"), limits.clone()).lease(), id(Some("r2"), limits.clone()).lease());
+        assert_ne!(id(None, limits.clone()).lease(), id(None, limits).lease());
+        assert_ne!(id(Some("r1"), vec![limit("u2")]).lease(), id(Some("r1"), vec![]).lease());
+    }
+
+    #[test]
+    fn a_changed_id_is_of_no_reservation() {
+        let text = id(None, vec![limit("u1")]).to_string();
+        for at in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert_eq!(changed.parse::<ReservationId>(), Err(ReservationIdError), "{at}");
+            assert!(text[..at].parse::<ReservationId>().is_err());
+        }
+        // With a valid hash, too.
+        let body = codec::encode(&[0; 16], Duration::from_secs(30), 1, &[limit("u1")]);
+        let without_limits = codec::encode(&[0; 16], Duration::from_secs(30), 1, &[]).len();
+        for end in (0..body.len()).filter(|end| *end != without_limits) {
+            let cut = &body[..end];
+            let bytes = [&lease(cut).get().to_be_bytes()[..], cut].concat();
+            let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+            assert!(text.parse::<ReservationId>().is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn ids_are_bounded() {
+        let limits = vec![limit(&"x".repeat(512)); 8];
+        let long = ReservationId::new(None, Duration::from_secs(30), 8, limits).unwrap_err();
+        assert!(long.0 > ReservationId::MAX_BYTES);
+    }
+}
