@@ -3,7 +3,11 @@
 use crate::harness::{Server, failure, printed, stdout};
 
 fn fields(printed: &str) -> Vec<(&str, &str)> {
-    printed.lines().filter_map(|line| line.split_once("  ")).map(|(a, b)| (a.trim(), b.trim())).collect()
+    printed
+        .lines()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(a, b)| (a.trim(), b.trim()))
+        .collect()
 }
 
 fn field<'a>(fields: &[(&'a str, &'a str)], name: &str) -> &'a str {
