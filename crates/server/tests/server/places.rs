@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use headgate_testkit::{Redis, require};
 use serde_json::{Value, json};
 
 use crate::{
     backend::{Backend, on_both_backends},
     harness::{CHECK, Reply, Server},
+    redis::{PATIENT, ready},
 };
 
 const ACQUIRE: &str = "/api/v1/ratelimit/acquire";
@@ -216,7 +218,7 @@ async fn invalid_requests_take_nothing(backend: &Backend) {
     let all = rule(json!({
         "window_seconds": 7200, "lease": {"share_percent": 10, "hold_ms": 200},
     }));
-    let refused = server.post_value(rules, &all).await;
+    let refused = server.admin("POST", rules, &all.to_string()).await;
     assert_eq!(refused.status, 400, "{}", refused.text);
     let fields: Vec<String> = refused.json()["error"]["details"]
         .as_array()
@@ -226,7 +228,53 @@ async fn invalid_requests_take_nothing(backend: &Backend) {
         .collect();
     assert_eq!(fields, ["lease", "window_seconds"], "{}", refused.text);
     for fields in [json!({"limit": 100_001}), json!({"burst": 3})] {
-        let refused = server.post_value(rules, &rule(fields)).await;
+        let refused = server.admin("POST", rules, &rule(fields).to_string()).await;
         assert_eq!(refused.status, 400, "{}", refused.text);
     }
+}
+
+/// A lease that one instance made is renewed and released by the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_instance_renews_and_releases_a_lease() {
+    let backend = require!(Backend::postgres_and_redis());
+    let (first, second) = (backend.serve(&[]).await, backend.serve(&[]).await);
+    first.limit_exports(1, 60).await;
+    let held = first.acquire(30).await;
+    assert_eq!(second.change_lease(&held, "renew").await.status, 200);
+    assert_eq!(first.acquire(30).await["allowed"], false);
+    assert!(second.release(&held).await);
+    assert_eq!(first.acquire(30).await["allowed"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_renewed_during_an_outage_as_the_rule_says() {
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let server = Server::start(&[("redis.url", url.as_str()), PATIENT]).await;
+    ready(&server).await;
+    let modes = ["open", "capped", "local", "closed"];
+    let mut leases = Vec::new();
+    for mode in modes {
+        server
+            .create_rule(&json!({
+                "scope": "user", "identifier_pattern": mode, "limit": 1, "window_seconds": 600,
+                "algorithm": "concurrency", "fail_mode": mode,
+            }))
+            .await;
+        let check = json!({"scope": "user", "identifier": mode});
+        let body = json!({"checks": [check], "lease_seconds": 600});
+        leases.push(server.post_value(ACQUIRE, &body).await.json());
+    }
+    redis.kill();
+    for (mode, lease) in modes.into_iter().zip(&leases) {
+        let renewed = server.change_lease(lease, "renew").await;
+        if mode == "closed" {
+            assert_eq!(renewed.status, 503, "{}", renewed.text);
+        } else {
+            assert_eq!(renewed.status, 200, "{mode}: {}", renewed.text);
+            assert_eq!(renewed.json()["degraded"], mode);
+        }
+    }
+    let released = server.change_lease(&leases[0], "release").await;
+    assert_eq!(released.status, 503, "its place is free when the lease ends: {}", released.text);
 }

@@ -26,6 +26,8 @@ pub struct PlaceLease {
     pub id: PlaceLeaseId,
     /// Time at which it ends unless it is renewed, by the store's clock.
     pub expires_at: Timestamp,
+    /// Time for which it lasts.
+    pub length: Duration,
 }
 
 /// A renewed lease.
@@ -33,6 +35,8 @@ pub struct PlaceLease {
 pub struct Renewed {
     /// Time at which it ends unless it is renewed again, by the store's clock.
     pub expires_at: Timestamp,
+    /// Time for which it lasts.
+    pub length: Duration,
     /// Source and cause of the answer, if the store could not give it.
     pub degraded: Option<Degraded>,
 }
@@ -67,8 +71,8 @@ impl CheckRateLimit {
             return Ok(Acquired { lease: None, verdicts });
         }
         let now = outcomes.first().map_or_else(|| self.catalog.now(), |outcome| outcome.at);
-        let expires_at = now + longest(described, request.ttl);
-        Ok(Acquired { lease: Some(PlaceLease { id, expires_at }), verdicts })
+        let length = longest(described, request.ttl);
+        Ok(Acquired { lease: Some(PlaceLease { id, expires_at: now + length, length }), verdicts })
     }
 
     /// Makes a lease end `lease` from now, or as long after as it was acquired for.
@@ -78,6 +82,7 @@ impl CheckRateLimit {
         lease: Option<Duration>,
     ) -> Result<Renewed, ReservationError> {
         let (lease, described) = (lease.unwrap_or(id.duration()), id.described());
+        let length = longest(described, lease);
         if !(ReservationId::MIN_TTL..=ReservationId::MAX_TTL).contains(&lease) {
             return Err(ReservationError::Ttl);
         }
@@ -86,10 +91,10 @@ impl CheckRateLimit {
         let ends = outcomes.iter().map(|outcome| match outcome.reservation() {
             Some(Standing::Pending { expires_at, .. }) => expires_at,
             // A failure mode answered for the store.
-            _ => outcome.at + longest(described, lease),
+            _ => outcome.at + length,
         });
-        let expires_at = ends.min().unwrap_or_else(|| self.catalog.now() + lease);
-        Ok(Renewed { expires_at, degraded: outcomes.iter().find_map(|it| it.degraded) })
+        let expires_at = ends.min().unwrap_or_else(|| self.catalog.now() + length);
+        Ok(Renewed { expires_at, length, degraded: outcomes.iter().find_map(|it| it.degraded) })
     }
 
     /// Frees the places of a lease. Returns `false` if it had ended.

@@ -1,5 +1,7 @@
 //! Leases as they are shown.
 
+use std::time::Duration;
+
 use headgate::Timestamp;
 use headgate_ratelimit::{
     PlaceLeaseId,
@@ -27,6 +29,10 @@ pub(in crate::rest) struct WireAcquired<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime, nullable = false)]
     expires_at: Option<String>,
+    /// Milliseconds for which the lease lasts: `lease_seconds`, or less if a rule's `window_seconds` is. Left out of a denial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    lease_ms: Option<u64>,
     /// True in a denial by a concurrency rule: holders may renew or release their leases before, so that a retry may
     /// succeed earlier or later. Otherwise left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +51,8 @@ pub(in crate::rest) struct WireRenewed<'a> {
     #[serde(serialize_with = "time::serialize")]
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
+    /// Milliseconds for which the lease lasts.
+    lease_ms: u64,
     /// The `fail_mode` that renewed it while the store did not answer; otherwise left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -69,6 +77,7 @@ impl<'a> WireAcquired<'a> {
             allowed: lease.is_some(),
             lease_id: lease.map(|lease| lease.id.as_str()),
             expires_at: lease.map(|lease| time::text(lease.expires_at)),
+            lease_ms: lease.map(|lease| millis(lease.length)),
             retry_after_estimated: done.verdicts.iter().flatten().any(is_full).then_some(true),
             results: results
                 .map(|(verdict, name)| {
@@ -84,9 +93,14 @@ impl<'a> WireRenewed<'a> {
         Self {
             lease_id: id.as_str(),
             expires_at: renewed.expires_at,
+            lease_ms: millis(renewed.length),
             degraded: renewed.degraded.map(headgate::Degraded::name),
         }
     }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl<'a> WireReleased<'a> {
