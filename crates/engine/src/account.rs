@@ -5,6 +5,8 @@ mod reservations;
 
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::{
     Check, Cost, Extra, Grant, Lease, Limit, Outcome, Settled, Standing, State, Timestamp, Verb,
     algorithm::TakenAt,
@@ -225,8 +227,11 @@ impl Account {
     /// Both are the earliest time that follows from any of the states to come: when a reservation
     /// expires its units return, and when a grant ends its units start to return.
     fn foresee(&self, limit: &Limit, cost: Cost, now: Timestamp, crowded: bool) -> Foreseen {
+        if self.grants.is_empty() {
+            return self.foresee_expiries(limit, cost, now, crowded);
+        }
         let mut later = self.clone();
-        let mut foreseen = Foreseen { reset_after: Duration::MAX, retry_after: Duration::MAX };
+        let mut foreseen = Foreseen::NEVER;
         let mut then = now;
         let mut crowded = crowded;
         loop {
@@ -253,6 +258,40 @@ impl Account {
         }
     }
 
+    /// The same without grants: only reservations expire. Almost every account with reservations is
+    /// like this, and copies only its state here.
+    fn foresee_expiries(
+        &self,
+        limit: &Limit,
+        cost: Cost,
+        now: Timestamp,
+        mut crowded: bool,
+    ) -> Foreseen {
+        let mut later = Self { state: self.state.clone(), ..Self::default() };
+        let mut pending: SmallVec<[&Lease; 8]> = self.leases.iter().collect();
+        let (mut then, mut foreseen) = (now, Foreseen::NEVER);
+        loop {
+            let after = |micros| Duration::from_micros(then.since(now) + micros);
+            let reset_after = after(limit.reset_after(&later.state, then));
+            foreseen.reset_after = foreseen.reset_after.min(reset_after);
+            if !crowded && cost.get() <= limit.capacity() {
+                let retry_after = after(limit.retry_after(&later.state, cost, then));
+                foreseen.retry_after = foreseen.retry_after.min(retry_after);
+            }
+            let Some(next) = pending.iter().map(|lease| lease.expires_at).min() else {
+                return foreseen;
+            };
+            (crowded, then) = (false, next);
+            pending.retain(|lease| {
+                let expires = lease.expires_at <= next;
+                if expires {
+                    later.give_back_lease(limit, lease, lease.units, next);
+                }
+                !expires
+            });
+        }
+    }
+
     /// The first time at which it equals the account of a new subject, if nothing happens until
     /// then; `now` if it does already.
     pub fn ends_at(&self, limit: &Limit, now: Timestamp) -> Timestamp {
@@ -265,14 +304,13 @@ impl Account {
         leases.chain(settled).fold(full_at, Ord::max)
     }
 
-    /// The time at which all units are available, if all granted ones are spent and the last grant
-    /// ends at `end`.
-    fn full_after_grants(&self, limit: &Limit, end: Timestamp) -> Timestamp {
+    /// The time at which all units are available, after the last grant has ended.
+    fn full_after_grants(&self, limit: &Limit, last: Timestamp) -> Timestamp {
         let mut later = self.clone();
         for grant in &self.grants {
             later.record(limit, grant.units, grant.last());
         }
-        end.plus(limit.reset_after(&later.state, end))
+        last.plus(limit.reset_after(&later.state, last))
     }
 }
 
@@ -280,6 +318,10 @@ impl Account {
 struct Foreseen {
     reset_after: Duration,
     retry_after: Duration,
+}
+
+impl Foreseen {
+    const NEVER: Self = Self { reset_after: Duration::MAX, retry_after: Duration::MAX };
 }
 
 #[cfg(test)]

@@ -264,9 +264,12 @@ fn holds_places(batch: &Batch<'_>) -> bool {
     batch.checks().iter().all(|check| check.limit().places().is_some())
 }
 
-/// Returns `true` if every check that can block the batch was allowed.
+/// Returns `true` if every check that can block the batch was allowed, and at least one check was:
+/// checks that only report never block.
 fn is_done(checks: &[Check<'_>], outcomes: &[Outcome]) -> bool {
-    checks.iter().zip(outcomes).all(|(check, outcome)| outcome.allowed || !check.mode().can_block())
+    let is_met =
+        |(check, outcome): (&Check<'_>, &Outcome)| outcome.allowed || !check.mode().can_block();
+    outcomes.iter().any(|outcome| outcome.allowed) && checks.iter().zip(outcomes).all(is_met)
 }
 
 const fn by_mode(check: &Check<'_>, cause: FailCause) -> Degraded {

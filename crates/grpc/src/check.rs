@@ -6,14 +6,14 @@ use headgate::{Cost, Decision};
 use headgate_api::rate_limits::{MeteredChecks, Reason};
 use headgate_ratelimit::{
     Catalog, Scope, Window,
-    usecase::{CheckError, Question, Verdict, check::RuleSelection},
+    usecase::{AnyQuestion, CheckError, Question, Verdict, check::RuleSelection},
 };
 
 use super::{
     error::{CallError, Violation},
     proto::{CheckRateLimitRequest, CheckRateLimitResponse},
     rules,
-    wire::{self, number},
+    wire::{self, number, request_id},
 };
 
 pub(super) async fn check(
@@ -21,6 +21,9 @@ pub(super) async fn check(
     catalog: &Catalog,
     wire: &CheckRateLimitRequest,
 ) -> Result<CheckRateLimitResponse, CallError> {
+    if !wire.request_id.is_empty() {
+        return Box::pin(check_refundable(checks, catalog, wire)).await;
+    }
     if !wire.attributes.is_empty() {
         // On the heap, so that other checks do not carry its state.
         return Box::pin(attributes::check(checks, wire)).await;
@@ -32,6 +35,54 @@ pub(super) async fn check(
         answer.limits = attributes::limits(&verdict);
     }
     Ok(answer)
+}
+
+/// Answers a check that can be refunded. A dry run takes nothing, and so its id stays unused.
+async fn check_refundable(
+    checks: &MeteredChecks,
+    catalog: &Catalog,
+    wire: &CheckRateLimitRequest,
+) -> Result<CheckRateLimitResponse, CallError> {
+    let named = request_id(&wire.request_id);
+    let named = named.map_err(|wrong| CallError::Invalid(vec![wrong]))?.unwrap_or_default();
+    let question = any_question(catalog, wire)?;
+    let verdict = match &question {
+        AnyQuestion::Subject(question) if wire.dry_run => {
+            Some(checks.decide(question, true).await?)
+        }
+        AnyQuestion::Attributes(question) if wire.dry_run => {
+            checks.decide_attributes(question, true).await?
+        }
+        question => checks.decide_refundable(question, named).await?,
+    };
+    let mut answer = answer_any(&question, verdict.as_ref());
+    if let Some(verdict) = verdict.filter(|_| wire.limits) {
+        answer.limits = attributes::limits(&verdict);
+    }
+    Ok(answer)
+}
+
+/// Returns a check of either kind, or everything that is invalid in it.
+pub(super) fn any_question<'a>(
+    catalog: &Catalog,
+    wire: &'a CheckRateLimitRequest,
+) -> Result<AnyQuestion<'a>, CallError> {
+    if wire.attributes.is_empty() {
+        return Ok(AnyQuestion::Subject(question(catalog, wire)?));
+    }
+    Ok(AnyQuestion::Attributes(attributes::question(wire).map_err(CallError::Invalid)?))
+}
+
+/// The answer to a check of either kind, without the rules that applied.
+pub(super) fn answer_any(
+    question: &AnyQuestion<'_>,
+    verdict: Option<&Verdict>,
+) -> CheckRateLimitResponse {
+    match (question, verdict) {
+        (_, None) => attributes::unlimited(),
+        (AnyQuestion::Subject(question), Some(verdict)) => answer(question, verdict),
+        (AnyQuestion::Attributes(_), Some(verdict)) => attributes::answer(verdict, false),
+    }
 }
 
 /// Returns the question, or everything that is invalid in it.

@@ -7,7 +7,7 @@
 use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
 
 use headgate::StoreError;
-use headgate_api::{Namespace, error_code, quotas::QuotaRefusal};
+use headgate_api::{Namespace, error_code, quotas::QuotaRefusal, rate_limits::ReservationRefusal};
 use headgate_auth::AuthError;
 use headgate_ratelimit::{FieldError, RepositoryError, usecase::ManageError};
 use thiserror::Error;
@@ -32,6 +32,8 @@ pub(super) enum CallError {
     TooManyRules(String),
     #[error(transparent)]
     Quota(QuotaRefusal),
+    #[error(transparent)]
+    Reservation(#[from] ReservationRefusal),
     #[error("no such service")]
     NoSuchService,
     #[error("no such method")]
@@ -106,6 +108,7 @@ impl CallError {
             Self::NoSuchRule(_) | Self::NoSuchService => Code::NotFound,
             Self::RuleExists(_) => Code::AlreadyExists,
             Self::Quota(refusal) => quota_status(refusal),
+            Self::Reservation(refusal) => reservation_status(refusal),
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
             Self::TooLarge | Self::TooManyRules(_) => Code::ResourceExhausted,
             Self::TimedOut => Code::DeadlineExceeded,
@@ -126,6 +129,7 @@ impl CallError {
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
             Self::Quota(refusal) => refusal.code(),
+            Self::Reservation(refusal) => refusal.code(),
             Self::NoSuchMethod | Self::NoSuchService => error_code!(namespace, "NOT_FOUND"),
             Self::Uncompressed(_) => error_code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
             Self::TooLarge => error_code!(namespace, "BODY_TOO_LARGE"),
@@ -178,6 +182,14 @@ const fn domain(namespace: Namespace) -> &'static str {
     match namespace {
         Namespace::RateLimit => "ratelimit.system.k1s0",
         Namespace::Quota => "quota.system.k1s0",
+    }
+}
+
+const fn reservation_status(refusal: &ReservationRefusal) -> Code {
+    match refusal {
+        ReservationRefusal::NotFound(_) | ReservationRefusal::NoCharge(_) => Code::NotFound,
+        ReservationRefusal::Expired(_) | ReservationRefusal::Settled(_) => Code::FailedPrecondition,
+        ReservationRefusal::RequestIdReused(_) => Code::AlreadyExists,
     }
 }
 

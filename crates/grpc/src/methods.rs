@@ -17,15 +17,17 @@ macro_rules! methods {
 }
 
 /// All methods, the most frequently called first.
-pub(super) static METHODS: [Method; 29] = methods! {
+pub(super) static METHODS: [Method; 37] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
+        "Reserve" "UseReservation" "MeterReservation" "SettleReservation" "CancelReservation"
+        "GetReservation" "RefundCheck"
     }
     "k1s0.system.quota.v1.QuotaService" {
         "CreateQuotaPolicy" "GetQuotaPolicy" "ListQuotaPolicies" "UpdateQuotaPolicy" "DeleteQuotaPolicy"
         "GetQuotaUsage" "IncrementQuotaUsage" "CheckQuota" "ResetQuotaUsage" "GetQuotaHistory"
         "RefundQuotaUsage" "ReserveQuota" "UseQuotaReservation" "SettleQuotaReservation"
-        "CancelQuotaReservation" "GetQuotaReservation"
+        "CancelQuotaReservation" "GetQuotaReservation" "MeterQuotaReservation"
     }
     "envoy.service.ratelimit.v3.RateLimitService" { "ShouldRateLimit" }
     "grpc.health.v1.Health" { "Check" "Watch" }

@@ -6,16 +6,17 @@ mod reservations;
 use std::sync::Arc;
 
 use headgate_api::{
-    Access,
+    Access, Namespace,
     quotas::{QuotaRefusal, QuotaServices},
 };
 use headgate_auth::Action;
 use headgate_quota::SettledFor;
-use tonic::{Request, Response};
+use tonic::{Request, Response, Streaming};
 
 use super::{
     caller::may,
     error::CallError,
+    metered::{Metered, metered},
     proto::quota::{
         CancelQuotaReservationRequest, CancelQuotaReservationResponse, CheckQuotaRequest,
         CheckQuotaResponse, CreateQuotaPolicyRequest, CreateQuotaPolicyResponse,
@@ -188,11 +189,7 @@ impl QuotaService for QuotaHandlers {
         request: Request<UseQuotaReservationRequest>,
     ) -> Answer<UseQuotaReservationResponse> {
         may(&self.access, &request, Action::UseQuotas).await?;
-        let wire = request.get_ref();
-        let (id, one) = reservations::ids(&wire.quota_id, &wire.reservation_id)?;
-        let request_id = wire.request_id.as_deref();
-        let done = self.quotas.reservations().spend(&id, &one, wire.amount, request_id).await;
-        Ok(Response::new((&done.map_err(call_error)?).into()))
+        Ok(Response::new(reservations::spend(&self.quotas, request.get_ref()).await?))
     }
 
     async fn settle_quota_reservation(
@@ -228,5 +225,19 @@ impl QuotaService for QuotaHandlers {
         let found = self.quotas.reservations().get(&id, &one).await.map_err(call_error)?;
         let reservation = Some(reservations::message(&id, &found));
         Ok(Response::new(GetQuotaReservationResponse { reservation }))
+    }
+
+    type MeterQuotaReservationStream = Metered<UseQuotaReservationResponse>;
+
+    async fn meter_quota_reservation(
+        &self,
+        request: Request<Streaming<UseQuotaReservationRequest>>,
+    ) -> Answer<Self::MeterQuotaReservationStream> {
+        may(&self.access, &request, Action::UseQuotas).await?;
+        let quotas = Arc::clone(&self.quotas);
+        Ok(Response::new(metered(request.into_inner(), Namespace::Quota, move |wire| {
+            let quotas = Arc::clone(&quotas);
+            async move { reservations::spend(&quotas, &wire).await }
+        })))
     }
 }

@@ -3,23 +3,28 @@
 use std::sync::Arc;
 
 use headgate_api::{
-    Access,
+    Access, Namespace,
     rate_limits::{MeteredChecks, RuleAdmin},
 };
 use headgate_auth::Action;
-use tonic::{Request, Response};
+use tonic::{Request, Response, Streaming};
 
 use super::{
     caller::may,
     check,
     error::CallError,
+    metered::{Metered, metered},
     proto::{
-        CheckRateLimitRequest, CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse,
-        DeleteRuleRequest, DeleteRuleResponse, GetRuleRequest, GetRuleResponse, GetUsageRequest,
-        GetUsageResponse, ListRulesRequest, ListRulesResponse, ResetLimitRequest,
-        ResetLimitResponse, UpdateRuleRequest, UpdateRuleResponse,
+        CancelReservationRequest, CancelReservationResponse, CheckRateLimitRequest,
+        CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse, DeleteRuleRequest,
+        DeleteRuleResponse, GetReservationRequest, GetReservationResponse, GetRuleRequest,
+        GetRuleResponse, GetUsageRequest, GetUsageResponse, ListRulesRequest, ListRulesResponse,
+        RefundCheckRequest, RefundCheckResponse, ReserveRequest, ReserveResponse,
+        ResetLimitRequest, ResetLimitResponse, SettleReservationRequest, SettleReservationResponse,
+        UpdateRuleRequest, UpdateRuleResponse, UseReservationRequest, UseReservationResponse,
         rate_limit_service_server::RateLimitService,
     },
+    reservations,
     reset::Reset,
     rules, usage,
     wire::Answer,
@@ -92,5 +97,59 @@ impl RateLimitService for RateLimitHandlers {
         let id = rules::id(&request.get_ref().rule_id)?;
         self.rules.rules.delete(id, &author).await.map_err(CallError::from)?;
         Ok(Response::new(DeleteRuleResponse { success: true }))
+    }
+
+    async fn reserve(&self, request: Request<ReserveRequest>) -> Answer<ReserveResponse> {
+        let catalog = &self.rules.catalog;
+        Ok(Response::new(reservations::reserve(&self.checks, catalog, request.get_ref()).await?))
+    }
+
+    async fn use_reservation(
+        &self,
+        request: Request<UseReservationRequest>,
+    ) -> Answer<UseReservationResponse> {
+        Ok(Response::new(reservations::spend(&self.checks, request.get_ref()).await?))
+    }
+
+    type MeterReservationStream = Metered<UseReservationResponse>;
+
+    async fn meter_reservation(
+        &self,
+        request: Request<Streaming<UseReservationRequest>>,
+    ) -> Answer<Self::MeterReservationStream> {
+        let checks = Arc::clone(&self.checks);
+        Ok(Response::new(metered(request.into_inner(), Namespace::RateLimit, move |wire| {
+            let checks = Arc::clone(&checks);
+            async move { reservations::spend(&checks, &wire).await }
+        })))
+    }
+
+    async fn settle_reservation(
+        &self,
+        request: Request<SettleReservationRequest>,
+    ) -> Answer<SettleReservationResponse> {
+        Ok(Response::new(reservations::settle(&self.checks, request.get_ref()).await?))
+    }
+
+    async fn cancel_reservation(
+        &self,
+        request: Request<CancelReservationRequest>,
+    ) -> Answer<CancelReservationResponse> {
+        Ok(Response::new(reservations::cancel(&self.checks, request.get_ref()).await?))
+    }
+
+    async fn get_reservation(
+        &self,
+        request: Request<GetReservationRequest>,
+    ) -> Answer<GetReservationResponse> {
+        Ok(Response::new(reservations::get(&self.checks, request.get_ref()).await?))
+    }
+
+    async fn refund_check(
+        &self,
+        request: Request<RefundCheckRequest>,
+    ) -> Answer<RefundCheckResponse> {
+        let catalog = &self.rules.catalog;
+        Ok(Response::new(reservations::refund(&self.checks, catalog, request.get_ref()).await?))
     }
 }

@@ -5,6 +5,9 @@ use tonic::{Response, Status};
 
 use super::error::Violation;
 
+/// Maximum length of an idempotency key, in bytes.
+const MAX_REQUEST_ID: usize = 128;
+
 /// What a handler answers.
 pub(super) type Answer<T> = Result<Response<T>, Status>;
 
@@ -32,4 +35,17 @@ pub(super) fn subject<'a>(field: &'static str, text: &'a str) -> Result<Key<'a>,
         // The engine's message starts with "key"; callers know the field by its own name.
         Violation::new(field, format!("{field}{}", error.strip_prefix("key").unwrap_or(&error)))
     })
+}
+
+/// The idempotency key; empty means none.
+pub(super) fn request_id(text: &str) -> Result<Option<&str>, Violation> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if text.len() <= MAX_REQUEST_ID && !text.contains(char::is_control) {
+        return Ok(Some(text));
+    }
+    let message =
+        format!("request_id must have 1 to {MAX_REQUEST_ID} bytes and no control characters");
+    Err(Violation::new("request_id", message))
 }

@@ -131,6 +131,23 @@ impl Backend {
         &self.counters
     }
 
+    /// The store, whichever it is.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match &self.counters {
+            Counters::Memory(memory) => Arc::clone(memory) as _,
+            Counters::Store(store) => Arc::clone(store),
+        }
+    }
+
+    pub(crate) const fn mode(&self) -> FailMode {
+        self.fail_mode
+    }
+
+    /// Returns `true` if requests are admitted while a store without a failure policy fails.
+    pub(crate) fn admits_without_store(&self) -> bool {
+        self.fail_mode == FailMode::Open
+    }
+
     /// The store, if it is the one in memory.
     pub(crate) const fn memory_store(&self) -> Option<&Arc<MemoryStore>> {
         match &self.counters {

@@ -47,9 +47,10 @@ pub use observer::{Observer, Rejections, Surface};
 pub use peer::{PeerGuard, PeerId, PeerLimits};
 pub use subject::Subject;
 pub use tower::{
-    Class, Custom, Denial, Grpc, Guard, GuardBuilder, GuardLayer, GuardService, InFlightBody,
-    InFlightFuture, InFlightLayer, InFlightService, KeyExtractor, MissingKey, PeerAddress, Policy,
-    PolicyError, Render, RequestHead, RequestKey, ResponseFuture, Routes, Standard, UnknownPeers,
+    Class, Custom, Denial, Estimate, Grpc, Guard, GuardBuilder, GuardLayer, GuardService,
+    InFlightBody, InFlightFuture, InFlightLayer, InFlightService, KeyExtractor, MissingKey, OnDrop,
+    PeerAddress, Policy, PolicyError, Render, RequestHead, RequestKey, ReserveLayer,
+    ReserveService, ReservedUnits, ResponseFuture, Routes, SpentEach, Standard, UnknownPeers,
 };
 pub use websocket::{
     MessageKind, MessageLimits, WebSocketConnection, WebSocketGuard, WebSocketLimits,

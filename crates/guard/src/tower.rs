@@ -11,6 +11,7 @@
 //! | `layer`, `service`, `future` | [`GuardLayer`]: the middleware |
 //! | `denial`, `headers` | [`Denial`]: responses to denied requests |
 //! | `in_flight` | [`InFlightLayer`]: limits on requests in flight |
+//! | `reserve` | [`ReserveLayer`]: costs that are known afterwards |
 
 mod builder;
 mod class;
@@ -25,6 +26,7 @@ mod key_extractor;
 mod layer;
 mod peer;
 mod policy;
+mod reserve;
 mod routes;
 mod service;
 mod shared;
@@ -41,6 +43,7 @@ pub use self::{
     layer::GuardLayer,
     peer::PeerAddress,
     policy::{Policy, PolicyError},
+    reserve::{Estimate, OnDrop, ReserveLayer, ReserveService, ReservedUnits, SpentEach},
     routes::{RequestHead, Routes},
     service::GuardService,
     unknown_peer::UnknownPeers,

@@ -15,6 +15,7 @@ mod explain;
 mod fast_path;
 mod field;
 mod health;
+mod idempotency;
 mod json;
 mod json_body;
 mod keyed;

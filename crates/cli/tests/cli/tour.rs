@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-use headgate_testkit::{Skip, require};
+use headgate_testkit::{Skip, find_program, require};
 
 use crate::harness::Server;
 
@@ -87,6 +87,13 @@ fn the_quick_start_shows_what_its_commands_print() {
 }
 
 #[test]
+fn the_language_model_guide_shows_what_its_commands_print() {
+    require!(curl());
+    require!(find_program("python3"));
+    prints_what_it_shows(&page("guides/language-model-gateway"), &[]);
+}
+
+#[test]
 fn guides_show_what_their_commands_print() {
     require!(curl());
     for name in ["limit-an-api", "quotas"] {
@@ -106,6 +113,9 @@ fn prints_what_it_shows(page: &str, variables: &[(&str, &str)]) {
         let (rules, _) = rest.split_once("```").expect("the end of the file");
         fs::write(server.folder().join("rules.yaml"), rules).unwrap();
     }
+    let program = "language-model-gateway.py";
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides").join(program);
+    fs::copy(source, server.folder().join(program)).unwrap();
     let steps = steps(page);
     assert!(!steps.is_empty());
     for Step { command, output } in steps {

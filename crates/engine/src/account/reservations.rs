@@ -91,7 +91,13 @@ impl Account {
     }
 
     /// Returns `units` of a reservation, as far as they still count.
-    fn give_back_lease(&mut self, limit: &Limit, lease: &Lease, units: u64, now: Timestamp) {
+    pub(super) fn give_back_lease(
+        &mut self,
+        limit: &Limit,
+        lease: &Lease,
+        units: u64,
+        now: Timestamp,
+    ) {
         let Ok(cost) = Cost::new(units) else { return };
         match (limit.bucket(), &mut self.state) {
             (Some(bucket), State::Bucket(state)) => {

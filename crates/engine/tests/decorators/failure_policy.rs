@@ -6,7 +6,7 @@ use std::{
 
 use headgate::{
     Batch, BatchLimiter, Check, CheckMode, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key,
-    LeaseId, Limit, ManualClock, Outcome, Source, Store, StoreError, StoreFuture, Verb,
+    LeaseId, Limit, ManualClock, Outcome, Source, Standing, Store, StoreError, StoreFuture, Verb,
 };
 use headgate_store_memory::MemoryStore;
 
@@ -172,6 +172,32 @@ fn local_reservations_are_committed_and_cancelled_locally() {
     let third = reserve().unwrap();
     clock.advance(lease);
     assert!(at_once(limiter.commit(third)).is_err(), "its lease ran out");
+}
+
+#[test]
+fn a_reservation_is_read_where_it_was_made() {
+    let (primary, policy) = policy(1);
+    let limit = limit();
+    let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+    let (shared, local) = (LeaseId::from(1), LeaseId::from(2));
+    let reserve = |id| {
+        let lease = Duration::from_secs(10);
+        let batch = Batch::from(check.with_fail_mode(FailMode::Local));
+        assert!(at_once(policy.apply(Verb::Reserve { id, lease }, &batch)).unwrap()[0].allowed);
+    };
+    let read = |id| {
+        let check = check.with_fail_mode(FailMode::Local).with_mode(CheckMode::Report);
+        let outcomes = at_once(policy.apply(Verb::Cancel(id), &Batch::from(check)));
+        outcomes.map(|outcomes| matches!(outcomes[0].reservation(), Some(Standing::Pending { .. })))
+    };
+    reserve(shared);
+    primary.down.store(true, Relaxed);
+    reserve(local);
+    assert!(read(local).unwrap());
+    assert!(read(shared).is_err(), "the store does not answer: it may be pending");
+    primary.down.store(false, Relaxed);
+    assert!(read(local).unwrap() && read(shared).unwrap());
+    assert!(!read(LeaseId::from(3)).unwrap());
 }
 
 #[test]

@@ -22,15 +22,19 @@ pub(super) async fn check(
 ) -> Result<CheckRateLimitResponse, CallError> {
     let question = question(wire).map_err(CallError::Invalid)?;
     let verdict = checks.decide_attributes(&question, wire.dry_run).await?;
-    let Some(verdict) = verdict else {
-        let reason = Reason::Unlimited.to_string();
-        return Ok(CheckRateLimitResponse { allowed: true, reason, ..Default::default() });
-    };
-    Ok(answer(&verdict, wire.limits))
+    Ok(verdict.map_or_else(unlimited, |verdict| answer(&verdict, wire.limits)))
+}
+
+/// The answer to a check that no rule matches.
+pub(super) fn unlimited() -> CheckRateLimitResponse {
+    let reason = Reason::Unlimited.to_string();
+    CheckRateLimitResponse { allowed: true, reason, ..Default::default() }
 }
 
 /// Returns the question, or everything that is invalid in it.
-fn question(wire: &CheckRateLimitRequest) -> Result<AttributesQuestion<'_>, Vec<Violation>> {
+pub(super) fn question(
+    wire: &CheckRateLimitRequest,
+) -> Result<AttributesQuestion<'_>, Vec<Violation>> {
     let mut wrong = Vec::new();
     let mut attributes = Attributes::default();
     for (name, attribute) in &wire.attributes {
@@ -90,7 +94,7 @@ fn subject<'a>(
     Ok(Some(scope))
 }
 
-fn answer(verdict: &Verdict, limits_wanted: bool) -> CheckRateLimitResponse {
+pub(super) fn answer(verdict: &Verdict, limits_wanted: bool) -> CheckRateLimitResponse {
     let (decision, name) = (&verdict.decision, name(&verdict.rule));
     CheckRateLimitResponse {
         allowed: decision.allowed,

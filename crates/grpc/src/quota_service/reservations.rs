@@ -1,6 +1,6 @@
 //! Converts reservations to and from messages.
 
-use headgate_api::quotas::QuotaRefusal;
+use headgate_api::quotas::{QuotaRefusal, QuotaServices};
 use headgate_quota::{
     QuotaId, QuotaUsage, Reservation, ReservationId,
     usecase::{ReservationRequest, Reserved},
@@ -28,6 +28,17 @@ pub(super) fn request(wire: &proto::ReserveQuotaRequest) -> ReservationRequest<'
         seconds => seconds,
     };
     ReservationRequest { amount: wire.amount, ttl_seconds, request_id: wire.request_id.as_deref() }
+}
+
+/// Charges what was produced while a reservation runs.
+pub(super) async fn spend(
+    quotas: &QuotaServices,
+    wire: &proto::UseQuotaReservationRequest,
+) -> Result<proto::UseQuotaReservationResponse, CallError> {
+    let (id, one) = ids(&wire.quota_id, &wire.reservation_id)?;
+    let request_id = wire.request_id.as_deref();
+    let done = quotas.reservations().spend(&id, &one, wire.amount, request_id).await;
+    Ok((&done.map_err(CallError::from)?).into())
 }
 
 /// Converts a reservation.

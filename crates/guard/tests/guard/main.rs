@@ -16,6 +16,7 @@ mod peers;
 mod privacy;
 mod proxies;
 mod redis;
+mod reserve;
 mod stages;
 mod support;
 mod unknown_peer;

@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 use super::{
     check::WireQuestion,
     error::{ApiError, Detail},
+    idempotency::mark,
     json,
     json_body::JsonBody,
-    reservations::mark,
     schemas::{Failing, NoSuchCheck, WithBody},
 };
 

@@ -25,10 +25,10 @@ use super::{
     check::{WireQuestion, request_id},
     error::{ApiError, Detail},
     field::Field,
+    idempotency::mark,
     json,
     json_body::{JsonBody, WireObject},
     path::PathParam,
-    quotas::increment::REPLAYED,
     schemas::{Failing, NoSuchLimitReservation, RequestIdUsed, WithBody},
 };
 
@@ -217,11 +217,4 @@ pub(super) fn duration(name: &'static str, field: &Field<'_>) -> Result<Duration
 /// Parses an id; an invalid one is an unknown one.
 fn parse_id(text: &str) -> Result<ReservationId, ApiError> {
     text.parse().map_err(|_| ReservationRefusal::not_found(text).into())
-}
-
-/// Marks the response to a repeated request.
-pub(super) fn mark(response: &mut Response, replayed: bool) {
-    if replayed {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    }
 }

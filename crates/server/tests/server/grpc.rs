@@ -8,6 +8,7 @@ mod errors;
 mod health;
 mod outage;
 mod raw;
+mod reservations;
 mod rules;
 mod subjects;
 mod surface;

@@ -4,6 +4,8 @@ mod errors;
 mod refunds;
 mod shared;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -174,9 +176,12 @@ async fn reservations_that_are_cancelled_or_expire_return_their_units(backend: &
     short["ttl_seconds"] = json!(1);
     let expired = server.post_json(RESERVATIONS, &short).await.json()["id"].clone();
     let expired = expired.as_str().unwrap();
-    while server.left("u2").await < 100 {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let returned = async {
+        while server.left("u2").await < 100 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), returned).await.expect("units that return");
     for id in [cancelled.as_str(), expired] {
         for (verb, body) in [
             ("settle", json!({"cost": 1, "overdraft": true})),

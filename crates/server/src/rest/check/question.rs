@@ -13,8 +13,8 @@ use super::attributes::WireAttributes;
 use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
+    idempotency,
     json_body::WireObject,
-    quotas::increment::IDEMPOTENCY_KEY,
 };
 
 /// A check of one subject, by `scope` and `identifier`, or by `attributes`, or by both.
@@ -248,20 +248,11 @@ pub(in crate::rest) fn request_id<'a>(
     field: &'a Field<'_>,
     headers: &'a HeaderMap,
 ) -> Result<Option<&'a str>, Detail> {
-    let named = text("request_id", field)?;
-    let (name, named) = match (named, headers.get(IDEMPOTENCY_KEY)) {
-        (Some(named), _) => ("request_id", named),
-        (None, None) => return Ok(None),
-        (None, Some(value)) => {
-            let value = value.to_str().map_err(|_| {
-                let message = "Idempotency-Key must have visible ASCII characters only".to_owned();
-                Detail::new("Idempotency-Key", "invalid", message)
-            })?;
-            // The header is defined as a quoted string; most clients omit the quotes.
-            let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-            ("Idempotency-Key", bare.unwrap_or(value))
-        }
+    let (name, named) = match text("request_id", field)? {
+        Some(named) => ("request_id", Some(named)),
+        None => ("Idempotency-Key", idempotency::key(headers)?),
     };
+    let Some(named) = named else { return Ok(None) };
     if (1..=MAX_REQUEST_ID).contains(&named.len()) && !named.contains(char::is_control) {
         return Ok(Some(named));
     }

@@ -2,11 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use axum::{
-    extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue},
-    response::Response,
-};
+use axum::{extract::State, http::HeaderMap, response::Response};
 use headgate_api::quotas::{QuotaRefusal, QuotaServices};
 use headgate_auth::Action;
 use headgate_quota::{Input, QuotaUsage, usecase::Incremented};
@@ -18,15 +14,12 @@ use crate::rest::{
     caller::Caller,
     error::{ApiError, Detail},
     field::Field,
-    json,
+    idempotency, json,
     json_body::{JsonBody, WireObject},
     limit_headers,
     path::PathParam,
     schemas::{Exceeded, Failing, NoSuchQuota, Protected, RequestIdReused, Undecided, WithBody},
 };
-
-pub(in crate::rest) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-pub(in crate::rest) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The path.
 pub(in crate::rest) const PATH: &str = "/api/v1/quotas/{id}/usage/increment";
@@ -140,16 +133,7 @@ pub(super) fn request_id<'a>(
             return Err(Detail::new("request_id", "wrong_type", message));
         }
     }
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
-        return Ok(None);
-    };
-    let text = value.to_str().map_err(|_| {
-        let message = "Idempotency-Key must have visible ASCII characters only".to_owned();
-        Detail::new("Idempotency-Key", "invalid", message)
-    })?;
-    // The header is defined as a quoted string; most clients omit the quotes.
-    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    Ok(Some(bare.unwrap_or(text).into()))
+    Ok(idempotency::key(headers)?.map(Cow::Borrowed))
 }
 
 fn respond(done: &Incremented) -> Response {
@@ -163,8 +147,6 @@ fn respond(done: &Incremented) -> Response {
         allowed: done.allowed,
     });
     limit_headers::write_quota(response.headers_mut(), &done.usage);
-    if done.replayed {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    }
+    idempotency::mark(&mut response, done.replayed);
     response
 }

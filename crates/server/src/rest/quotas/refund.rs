@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::HeaderValue, response::Response};
+use axum::{extract::State, response::Response};
 use headgate_api::quotas::QuotaServices;
 use headgate_auth::Action;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{increment::REPLAYED, quota_id};
+use super::quota_id;
 use crate::rest::{
     caller::Caller,
     check::text,
     error::{ApiError, Detail},
     field::Field,
-    json,
+    idempotency, json,
     json_body::{JsonBody, WireObject},
     limit_headers,
     path::PathParam,
@@ -90,9 +90,7 @@ pub(in crate::rest) async fn refund(
         exceeded: usage.exceeded,
     });
     limit_headers::write_quota(response.headers_mut(), usage);
-    if done.replayed {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    }
+    idempotency::mark(&mut response, done.replayed);
     Ok(response)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode},
+    http::{HeaderMap, StatusCode},
     response::Response,
 };
 use headgate_api::quotas::QuotaServices;
@@ -18,13 +18,14 @@ use utoipa::ToSchema;
 
 use self::wire::{WireReservation, WireReserved};
 use super::{
-    increment::{REPLAYED, amount, request_id},
+    increment::{amount, request_id},
     quota_id, reservation_id,
 };
 use crate::rest::{
     caller::Caller,
     error::{ApiError, Detail},
     field::Field,
+    idempotency::mark,
     json,
     json_body::{JsonBody, WireObject},
     path::{PathPair, PathParam},
@@ -148,12 +149,5 @@ fn ttl(field: Field<'_>) -> Result<u64, Detail> {
             let message = format!("ttl_seconds must be a whole number, got {kind}");
             Err(Detail::new("ttl_seconds", "wrong_type", message))
         }
-    }
-}
-
-/// Marks the response to a repeated request.
-fn mark(response: &mut Response, replayed: bool) {
-    if replayed {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
 }

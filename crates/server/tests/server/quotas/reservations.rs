@@ -1,5 +1,6 @@
 //! Reservations and refunds over REST and gRPC.
 
+use futures_util::stream;
 use headgate_testkit::require;
 use serde_json::{Value, json};
 use tonic::Code;
@@ -242,6 +243,7 @@ async fn grpc_does_the_same() {
         client: connect(server.grpc_address).await,
     };
     let reservation_id = caller.reserves().await;
+    caller.meters(&reservation_id).await;
     caller.settles(reservation_id).await;
     let reset = format!("{}/usage/reset", caller.quota_id);
     server.post_quota(&reset, &json!({"reason": "next"})).await;
@@ -278,6 +280,27 @@ impl Caller {
         assert_eq!(error_parts(&refused).3[0].0, "ttl_seconds");
         assert_eq!(reserve(5, 0, None).await.unwrap_err().code(), Code::ResourceExhausted);
         one.id
+    }
+
+    /// Uses nothing, twice, over a stream, which needs a token as other calls do.
+    async fn meters(&self, reservation_id: &str) {
+        let message = UseQuotaReservationRequest {
+            quota_id: self.quota_id.clone(),
+            reservation_id: reservation_id.to_owned(),
+            amount: 0,
+            request_id: None,
+        };
+        let messages = || stream::iter([message.clone(), message.clone()]);
+        let mut client = self.client.clone();
+        let metered = client.meter_quota_reservation(by(&self.token, messages())).await;
+        let mut answers = metered.unwrap().into_inner();
+        for _ in 0..2 {
+            let used = answers.message().await.unwrap().unwrap();
+            assert_eq!((used.reservation.unwrap().held, used.stop), (6, false));
+        }
+        assert_eq!(answers.message().await.unwrap(), None);
+        let refused = client.meter_quota_reservation(messages()).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unauthenticated);
     }
 
     async fn settles(&self, reservation_id: String) {

@@ -9,14 +9,12 @@ use headgate_quota::SettledFor;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{
-    mark,
-    wire::{WireSettled, WireUsed},
-};
+use super::wire::{WireSettled, WireUsed};
 use crate::rest::{
     caller::Caller,
     error::{ApiError, Detail},
     field::Field,
+    idempotency::mark,
     json,
     json_body::{JsonBody, WireObject},
     path::PathPair,
