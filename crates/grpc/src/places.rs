@@ -30,7 +30,7 @@ pub(super) async fn acquire(
     let done = checks.acquire(&request).await.map_err(refused)?;
     let results = request.checks.iter().zip(&done.verdicts);
     let results = results.map(|(asked, verdict)| check::answer_any(asked, verdict.as_ref()));
-    let denied = done.verdicts.iter().flatten().filter(|verdict| !verdict.decision.allowed);
+    let mut denied = done.verdicts.iter().flatten().filter(|verdict| !verdict.decision.allowed);
     let lease = done.lease.as_ref();
     Ok(AcquireResponse {
         allowed: lease.is_some(),
@@ -38,7 +38,7 @@ pub(super) async fn acquire(
         expires_at: lease.map(|lease| time(lease.expires_at)),
         lease_ms: lease.map_or(0, |lease| millis(lease.length)),
         results: results.collect(),
-        retry_after_estimated: denied.map(|it| it.rule.holds_places()).any(|it| it),
+        retry_after_estimated: denied.any(|verdict| verdict.rule.holds_places()),
     })
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use headgate::{Account, Cost, Lease, Limit, State, Timestamp};
+use headgate::{Account, Check, Cost, Lease, Limit, Outcome, State, Timestamp, Verb};
 
 use crate::{
     fingerprint::Fingerprint,
@@ -136,6 +136,35 @@ impl Shard {
         self.table.get(fingerprint).is_some() || self.cold.heavy.contains_key(&fingerprint)
     }
 
+    /// Applies `verb` to a subject with reservations or grants, in place; `None` if it has none. A
+    /// [reset](Verb::Reset) concerns other subjects, too, and is not for here.
+    pub(crate) fn decide_heavy(
+        &mut self,
+        fingerprint: Fingerprint,
+        check: &Check<'_>,
+        verb: Verb,
+        now: Timestamp,
+    ) -> Option<Outcome> {
+        let heavy = self.cold.heavy.get_mut(&fingerprint)?;
+        let (limit, mode, weight) = (check.limit(), check.mode(), heavy.weight());
+        let account = &mut heavy.account;
+        account.settle(limit, now);
+        let allowed = account.permits(check, verb, now);
+        let takes = mode.takes(allowed, allowed || !mode.can_block());
+        let grant = account.act(check, verb, now, takes);
+        let outcome = account.outcome(limit, verb, check.cost(), now, allowed).with_grant(grant);
+        self.cold.weight -= weight;
+        if is_light(account) || matches!(account.state, State::Log(_)) {
+            // It may move to the table, or have to be shortened.
+            let account = std::mem::take(account);
+            self.put(fingerprint, limit, account, now);
+        } else {
+            heavy.until = account.ends_at(limit, now);
+            self.cold.weight += heavy.weight();
+        }
+        Some(outcome)
+    }
+
     /// Takes the subject's account out, to be [`put`](Self::put) back.
     pub(crate) fn take(&mut self, fingerprint: Fingerprint, limit: &Limit) -> Account {
         if let Some(packed) = self.table.get(fingerprint) {
@@ -194,8 +223,7 @@ impl Shard {
         account: Account,
         now: Timestamp,
     ) {
-        let Account { leases, settled, grants, .. } = &account;
-        let is_light = leases.is_empty() && settled.is_empty() && grants.is_empty();
+        let is_light = is_light(&account);
         let packed = Packed::pack(&account.state, limit.parameters()).filter(|_| is_light);
         if let Some(packed) = packed {
             self.cold.heavy.remove(&fingerprint);
@@ -264,6 +292,11 @@ impl Shard {
         });
         self.cold.weight = self.cold.heavy.values().map(Heavy::weight).sum();
     }
+}
+
+/// Returns `true` if the state is all that an account has.
+const fn is_light(account: &Account) -> bool {
+    account.leases.is_empty() && account.settled.is_empty() && account.grants.is_empty()
 }
 
 impl Heavy {

@@ -169,7 +169,28 @@ impl<C: Clock> MemoryStore<C> {
             .iter()
             .map(|check| self.fingerprints.of(check.key(), Shape::of(check.limit())))
             .collect();
+        if let ([check], [fingerprint]) = (checks, &fingerprints[..])
+            && verb != Verb::Reset
+            // Holders are counted for the whole store.
+            && check.limit().places().is_none()
+            && let Some(outcome) = self.decide_heavy(*fingerprint, check, verb)
+        {
+            return outcome.into();
+        }
         self.apply_to(verb, checks, &fingerprints)
+    }
+
+    /// Fast path for a subject with reservations or grants.
+    fn decide_heavy(
+        &self,
+        fingerprint: Fingerprint,
+        check: &Check<'_>,
+        verb: Verb,
+    ) -> Option<Outcome> {
+        let clock = self.clock.now();
+        let mut shard = lock(&self.shards[self.shard_of(fingerprint)].0);
+        let now = shard.tick(clock);
+        shard.decide_heavy(fingerprint, check, verb, now)
     }
 
     /// Applies `verb` to `checks`, whose subjects have these fingerprints.

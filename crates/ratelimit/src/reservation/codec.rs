@@ -42,16 +42,16 @@ fn put_limit(out: &mut Vec<u8>, reserved: &ReservedLimit) {
             put_number(out, changed.as_micros());
         }
     }
-    out.push(place(&FailMode::ALL, reserved.fail_mode));
-    match Scope::ALL.iter().position(|scope| scope.key_prefix() == &*reserved.prefix) {
-        Some(scope) => out.push(scope as u8),
-        None => {
-            out.push(SPELT_OUT);
-            put_text(out, &reserved.prefix);
-        }
+    out.push(place(&FailMode::ALL, &reserved.fail_mode));
+    let scope = Scope::ALL.iter().position(|scope| scope.key_prefix() == &*reserved.prefix);
+    if let Some(scope) = scope {
+        out.push(scope as u8);
+    } else {
+        out.push(SPELT_OUT);
+        put_text(out, &reserved.prefix);
     }
     put_text(out, &reserved.subject);
-    out.push(place(&Algorithm::ALL, reserved.limit.algorithm()));
+    out.push(place(&Algorithm::ALL, &reserved.limit.algorithm()));
     put_number(out, reserved.window_seconds.into());
     match reserved.limit.parameters() {
         Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
@@ -167,7 +167,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Index of a value in the list of all.
-fn place<T: PartialEq>(all: &[T], value: T) -> u8 {
-    let place = all.iter().position(|it| *it == value).unwrap_or_default();
+fn place<T: PartialEq>(all: &[T], value: &T) -> u8 {
+    let place = all.iter().position(|it| it == value).unwrap_or_default();
     u8::try_from(place).unwrap_or_default()
 }

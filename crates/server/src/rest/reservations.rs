@@ -95,16 +95,13 @@ pub(super) async fn reserve(
 fn respond(done: &Reserved) -> Response {
     let names = wire::names(&done.verdicts);
     let mut response = json::respond(&WireReserved::new(done, &names));
-    match &done.reservation {
-        Some(reservation) => {
-            *response.status_mut() = StatusCode::CREATED;
-            mark(&mut response, reservation.replayed);
-        }
-        None => {
-            let waits = done.verdicts.iter().flatten();
-            let wait = waits.map(|verdict| verdict.decision.retry_after_secs()).max();
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.unwrap_or(1)));
-        }
+    if let Some(reservation) = &done.reservation {
+        *response.status_mut() = StatusCode::CREATED;
+        mark(&mut response, reservation.replayed);
+    } else {
+        let waits = done.verdicts.iter().flatten();
+        let wait = waits.map(|verdict| verdict.decision.retry_after_secs()).max();
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.unwrap_or(1)));
     }
     response
 }
@@ -134,7 +131,7 @@ impl<'a> WireObject<'a> for WireReserve<'a> {
     }
 }
 
-impl<'a> WireReserve<'a> {
+impl WireReserve<'_> {
     fn request_id<'s>(&'s self, headers: &'s HeaderMap) -> Result<Option<&'s str>, Detail> {
         request_id(&self.request_id, headers)
     }

@@ -40,12 +40,10 @@ impl Estimate {
     pub fn and(mut self, key: impl Into<String>, limit: &Limit, units: u64) -> Self {
         let key = short(key.into());
         let most = limit.capacity();
-        match self.0.iter_mut().find(|part| part.key == key) {
-            Some(part) => part.units = part.units.saturating_add(units).min(most),
-            None => {
-                let units = units.clamp(1, most);
-                self.0.push(Part { key, limit: limit.clone(), units });
-            }
+        if let Some(part) = self.0.iter_mut().find(|part| part.key == key) {
+            part.units = part.units.saturating_add(units).min(most);
+        } else {
+            self.0.push(Part { key, limit: limit.clone(), units: units.clamp(1, most) });
         }
         self
     }

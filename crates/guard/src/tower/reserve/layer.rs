@@ -44,7 +44,7 @@ use crate::{
 ///     },
 /// ));
 /// let request = || Request::builder().header("x-tenant", "7").body(String::new());
-/// // 800 are reserved each time, and 300 are used: two fit into 1,000, the third does not.
+/// // The first one reserves 800 and uses 300. 700 are left, which are too few for the next.
 /// for expected in [200, 429] {
 ///     assert_eq!(service.clone().oneshot(request()?).await?.status(), expected);
 /// }

@@ -6,7 +6,7 @@ use headgate::{Degraded, Place, Standing, Timestamp, Verb};
 
 use super::{
     CheckRateLimit, ReservationError, ReservationRequest, Verdict,
-    reservations::{Plan, validate},
+    reservations::{Plan, tally, validate},
 };
 use crate::{PlaceLeaseId, ReservationId, reservation::ReservedLimit};
 
@@ -66,7 +66,7 @@ impl CheckRateLimit {
         let place = Place { id: described.lease(), lease: request.ttl };
         let outcomes = plan.acquire(&self.limiter, place).await?;
         let verdicts = plan.verdicts(self, &outcomes);
-        self.tally(&verdicts);
+        tally(&verdicts);
         if !outcomes.iter().all(|outcome| outcome.allowed) {
             return Ok(Acquired { lease: None, verdicts });
         }

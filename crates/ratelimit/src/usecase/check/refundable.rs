@@ -5,7 +5,7 @@
 //! and of all keys that were charged. A refund therefore needs no other record: the mark proves
 //! that exactly this was taken, when, and that it was not refunded before.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use headgate::{
     Algorithm, Batch, Check, Cost, Decision, Key, KeySpace, Limit, Outcome, Timestamp, Verb,
@@ -144,7 +144,11 @@ impl Mark {
         }
         hash.update(cost.get().to_be_bytes());
         let hash = hash.finalize();
-        let key = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let key = hash[..16].iter().fold(String::with_capacity(32), |mut key, byte| {
+            // Writing to a string does not fail.
+            let _ = write!(key, "{byte:02x}");
+            key
+        });
         let lives = resolved.limits.iter().map(|(rule, ..)| life(rule));
         let life = lives.max().unwrap_or(MAX_LIFE).min(MAX_LIFE);
         let limit = Limit::sliding_window(UNITS, life);

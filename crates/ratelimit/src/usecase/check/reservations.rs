@@ -26,6 +26,7 @@ use crate::{
 
 /// A check of a subject, or one with attributes.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a request has at most 16, and none is moved")]
 pub enum AnyQuestion<'a> {
     /// A check of one subject.
     Subject(Question<'a>),
@@ -136,7 +137,7 @@ impl CheckRateLimit {
         let outcomes = plan.shared.apply(&self.limiter, verb).await;
         let outcomes = outcomes.map_err(|error| plan.blame(error))?;
         let verdicts = plan.verdicts(self, &outcomes);
-        self.tally(&verdicts);
+        tally(&verdicts);
         if !outcomes.iter().all(|outcome| outcome.allowed) {
             let is_settled = |outcome: &Outcome| changes::settled_for(outcome).is_some();
             return match request.request_id.filter(|_| outcomes.iter().any(is_settled)) {
@@ -156,15 +157,6 @@ impl CheckRateLimit {
         let expires_at = ends.unwrap_or(made_at + request.ttl);
         let replayed = expires_at != made_at + request.ttl;
         Ok(Reserved { reservation: Some(Reservation { id, expires_at, replayed }), verdicts })
-    }
-
-    /// Counts decisions by rule. If one was denied, the others took nothing and count as neither.
-    pub(super) fn tally(&self, verdicts: &[Option<Verdict>]) {
-        let decided = || verdicts.iter().flatten();
-        let all = decided().all(|verdict| verdict.decision.allowed);
-        for verdict in decided().filter(|verdict| all || !verdict.decision.allowed) {
-            verdict.rule.tally().count(all);
-        }
     }
 }
 
@@ -284,6 +276,15 @@ impl<'a> AnyQuestion<'a> {
                 Ok(resolved)
             }
         }
+    }
+}
+
+/// Counts decisions by rule. If one was denied, the others took nothing and count as neither.
+pub(super) fn tally(verdicts: &[Option<Verdict>]) {
+    let decided = || verdicts.iter().flatten();
+    let all = decided().all(|verdict| verdict.decision.allowed);
+    for verdict in decided().filter(|verdict| all || !verdict.decision.allowed) {
+        verdict.rule.tally().count(all);
     }
 }
 

@@ -88,3 +88,21 @@ async fn produce(first: &Server, second: &Server) -> u64 {
     }
     unreachable!()
 }
+
+/// A settlement that Redis did not confirm is an error, never an answer that is made up.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_nothing_is_settled_that_redis_holds() {
+    let redis = require!(Redis::start());
+    let server = start(&redis, "100").await;
+    let id = server.reserve_user("u1", 40).await;
+    redis.kill();
+    let settle = json!({"cost": 10});
+    let (status, code, _) = error(&server.change(&id, "settle", &settle).await);
+    assert_eq!((status, &*code), (503, "SYS_RATELIMIT_STORE_UNAVAILABLE"));
+    let shown = server.get(&format!("{RESERVATIONS}/{id}")).await;
+    assert_eq!(shown.status, 503, "{}", shown.text);
+    // The failure mode decides new ones, as it decides checks; this server can settle them.
+    let local = server.reserve_user("u2", 40).await;
+    let settled = server.change(&local, "settle", &settle).await;
+    assert_eq!((settled.status.as_u16(), &settled.json()["settled"]), (200, &json!(10)));
+}
