@@ -123,6 +123,12 @@ impl ServerOptions {
         self.connect_to("ratelimit")
     }
 
+    /// Returns a client of the rate limit API whose requests take no longer than `timeout`.
+    pub(crate) fn connect_within(&self, timeout: Duration) -> Result<Client, ClientError> {
+        let token = self.token.find(&self.server)?;
+        self.client("ratelimit", token, timeout)
+    }
+
     /// Returns a client of the API below `/api/v1/{area}`.
     pub(crate) fn connect_to(&self, area: &'static str) -> Result<Client, ClientError> {
         let token = self.token.find(&self.server)?;

@@ -23,6 +23,7 @@ mod refund;
 mod reservation;
 mod reset;
 mod rules;
+mod run;
 mod serve;
 mod table;
 mod unix_time;
@@ -69,6 +70,7 @@ enum Command {
     Settle(reservation::Settle),
     Cancel(reservation::Cancel),
     Refund(refund::Refund),
+    Run(run::Run),
     Usage(usage::Usage),
     Explain(explain::Explain),
     Reset(reset::Reset),
@@ -118,6 +120,7 @@ impl Command {
             Self::Settle(settle) => settle.run(),
             Self::Cancel(cancel) => cancel.run(),
             Self::Refund(refund) => refund.run(),
+            Self::Run(run) => run.run(),
             Self::Usage(usage) => usage.run(),
             Self::Explain(explain) => explain.run(),
             Self::Reset(reset) => reset.run(),

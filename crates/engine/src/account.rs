@@ -1,5 +1,6 @@
 //! The state of one subject under one limit, with its reservations and grants.
 
+mod places;
 mod reservations;
 
 use std::time::Duration;
@@ -37,10 +38,16 @@ impl Account {
         }
         self.expire(limit, now);
         self.settled.retain(|settled| settled.until > now);
+        if let State::Places(places) = &mut self.state {
+            places.prune(now);
+        }
     }
 
     /// Returns `true` if this limit permits `verb`.
     pub fn permits(&self, check: &Check<'_>, verb: Verb, now: Timestamp) -> bool {
+        if check.limit().places().is_some() {
+            return self.permits_places(check, verb, now);
+        }
         let admits = || self.admits(check.limit(), check.cost(), now);
         match verb {
             Verb::Peek | Verb::Acquire | Verb::Lease => admits(),
@@ -89,6 +96,10 @@ impl Account {
     /// takes them back.
     pub fn perform(&mut self, check: &Check<'_>, verb: Verb, now: Timestamp) {
         let (limit, cost) = (check.limit(), check.cost());
+        if let Some(places) = limit.places() {
+            self.perform_places(places, check, verb, now);
+            return;
+        }
         if verb != Verb::Peek {
             limit.adopt(&mut self.state, now);
         }
@@ -139,7 +150,10 @@ impl Account {
         }
         self.perform(check, verb, now);
         match (verb, check.extra()) {
-            (Verb::Lease, Some(extra)) => self.grant(check.limit(), extra, now),
+            // A place has a holder: nobody else can spend it.
+            (Verb::Lease, Some(extra)) if check.limit().places().is_none() => {
+                self.grant(check.limit(), extra, now)
+            }
             (Verb::GiveBack, _) => {
                 self.give_back(check);
                 None

@@ -6,6 +6,7 @@
 
 pub mod bucket;
 pub mod calendar;
+pub mod concurrency;
 pub mod fixed_window;
 pub mod sliding_window;
 pub mod sliding_window_counter;
@@ -16,6 +17,7 @@ use thiserror::Error;
 
 pub use bucket::Bucket;
 pub use calendar::{Calendar, Period};
+pub use concurrency::Concurrency;
 pub use fixed_window::FixedWindow;
 pub use sliding_window::SlidingWindow;
 pub use sliding_window_counter::SlidingWindowCounter;
@@ -38,6 +40,8 @@ pub enum Algorithm {
     LeakyBucket,
     /// One counter per day or month of a time zone.
     Calendar,
+    /// Places that are held under leases: at most the limit at a time.
+    Concurrency,
 }
 
 /// Error for an unknown algorithm name.
@@ -99,6 +103,7 @@ pub trait Meter: sealed::Sealed {
 /// | sliding window | while they are in the window: the newest units that are not later |
 /// | sliding window counter | to the counter of their window, while that is the current or the previous one |
 /// | fixed window, calendar | until their window ends |
+/// | concurrency | never: a place is free when its lease is released or ends |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakenAt {
     /// This time.
@@ -114,6 +119,7 @@ mod sealed {
 
     impl Sealed for super::Bucket {}
     impl Sealed for super::Calendar {}
+    impl Sealed for super::Concurrency {}
     impl Sealed for super::FixedWindow {}
     impl Sealed for super::SlidingWindow {}
     impl Sealed for super::SlidingWindowCounter {}
@@ -123,7 +129,18 @@ mod sealed {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
+        Self::TokenBucket,
+        Self::SlidingWindow,
+        Self::SlidingWindowCounter,
+        Self::FixedWindow,
+        Self::LeakyBucket,
+        Self::Calendar,
+        Self::Concurrency,
+    ];
+
+    /// The algorithms that count units over time: all but concurrency.
+    pub const RATES: [Self; 6] = [
         Self::TokenBucket,
         Self::SlidingWindow,
         Self::SlidingWindowCounter,
@@ -141,6 +158,7 @@ impl Algorithm {
             Self::FixedWindow => "fixed_window",
             Self::LeakyBucket => "leaky_bucket",
             Self::Calendar => "calendar",
+            Self::Concurrency => "concurrency",
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{CheckMode, Cost, FailMode, Key, Limit};
 use self::terms::Terms;
 
 pub use owned::OwnedBatch;
-pub use terms::Spent;
+pub use terms::{Place, Spent};
 
 /// One limit to check: may the subject `key` take `cost` under `limit`?
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +182,16 @@ impl<'a> Batch<'a> {
             *check = check.spent(spent(i));
         }
         self
+    }
+
+    /// The same batch, whose checks of concurrency limits take places under this lease.
+    #[must_use]
+    pub fn holding(&self, place: Place) -> Self {
+        let hold = |check: &Check<'a>| match check.limit().places() {
+            Some(_) => check.holding(place),
+            None => *check,
+        };
+        Self(self.0.iter().map(hold).collect())
     }
 
     /// The checks, in order.

@@ -1,11 +1,13 @@
 //! Checks, reservations, refunds and resets of batches.
 
+mod permit;
 mod reservation;
 
 use std::sync::Arc;
 
 use crate::{Batch, Decision, Outcomes, Store, StoreError, Verb};
 
+pub use permit::Permit;
 pub use reservation::{Reservation, ReserveError, SettleError, Settlement, Usage};
 
 /// A store with a method for every verb, which folds the answers to a [`Batch`] into one

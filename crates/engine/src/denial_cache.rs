@@ -18,7 +18,7 @@ use self::table::{Entry, Table};
 ///
 /// A denial of cost `c` means that nothing of cost `c` or more is admitted before then, so that it
 /// can be repeated without asking the store. It says nothing about a smaller cost, or about another
-/// limit under the same key. An admission, a reset, a refund or a cancelled reservation removes it.
+/// limit under the same key. Denials by a concurrency limit are not cached. An admission, a reset, a refund or a cancelled reservation removes it.
 ///
 /// Memory is bounded: at most [`CAPACITY`](Self::CAPACITY) denials in 3 MiB, which are allocated
 /// with the first denials. Beyond that, the denials that expire first are evicted first. Subjects
@@ -100,7 +100,9 @@ impl DenialCache {
 
     fn note(&self, check: &Check<'_>, outcome: &Outcome, now: u64) {
         let cost = check.cost();
-        if outcome.degraded.is_some() || !denies_cost(outcome, cost) {
+        // A place may be released at any time, by any client.
+        let may_end_early = check.limit().places().is_some();
+        if may_end_early || outcome.degraded.is_some() || !denies_cost(outcome, cost) {
             return;
         }
         let until = after(now, outcome.retry_after);
@@ -150,7 +152,8 @@ impl DenialCache {
             }
             Parameters::SlidingWindow(_)
             | Parameters::SlidingWindowCounter(_)
-            | Parameters::FixedWindow(_) => {}
+            | Parameters::FixedWindow(_)
+            | Parameters::Concurrency(_) => {}
         }
         hasher.finish()
     }

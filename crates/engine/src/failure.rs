@@ -12,7 +12,7 @@ use std::{
 use smallvec::SmallVec;
 
 use crate::{
-    Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, Limit, Outcome,
+    Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, LeaseId, Limit, Outcome,
     Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb, denial_cache::Denial,
     outcome::Detail,
 };
@@ -28,6 +28,11 @@ const CLOSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Requests for admission (peek, acquire, reserve) always get an answer. Other verbs keep their
 /// error, except that a reservation that was made locally is also used, committed or cancelled
 /// locally.
+///
+/// The lease of a place under a [concurrency limit](crate::Limit::concurrency) is renewed as a
+/// place is taken: `open` renews it, `closed` denies that, and the others take the place locally.
+/// When the store is back and the lease has ended there, a place that was taken locally is taken in
+/// the store again, if there is room.
 ///
 /// ```
 /// use std::{num::NonZeroU32, time::Duration};
@@ -111,7 +116,12 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_)
                 if !is_done(batch.checks(), &outcomes) =>
             {
-                self.settle(verb, batch).await.unwrap_or(outcomes)
+                match (verb, self.settle(verb, batch).await) {
+                    (Verb::Use { id, lease }, Some(settled)) if holds_places(batch) => {
+                        self.move_back(id, lease, batch, settled, outcomes).await
+                    }
+                    (_, settled) => settled.unwrap_or(outcomes),
+                }
             }
             _ => outcomes,
         }
@@ -124,6 +134,10 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         error: StoreError,
     ) -> Result<Outcomes, StoreError> {
         match verb {
+            // While the store is down, a place is renewed as it would be taken.
+            Verb::Use { id, lease } if holds_places(batch) => {
+                self.decide(Verb::Reserve { id, lease }, batch, FailCause::of(&error)).await
+            }
             Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_) => {
                 self.settle(verb, batch).await.ok_or(error)
             }
@@ -146,6 +160,23 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             own.unwrap_or_else(|| uncounted(check, now))
         };
         Some(batch.checks().iter().map(answer).collect())
+    }
+
+    /// Moves places to the store that were held locally during an outage. If there is no room,
+    /// they are lost: the limit holds again.
+    async fn move_back(
+        &self,
+        id: LeaseId,
+        lease: Duration,
+        batch: &Batch<'_>,
+        local: Outcomes,
+        ended: Outcomes,
+    ) -> Outcomes {
+        let Ok(moved) = self.primary.apply(Verb::Reserve { id, lease }, batch).await else {
+            return local;
+        };
+        drop(self.settle(Verb::Cancel(id), batch).await);
+        if is_done(batch.checks(), &moved) { moved } else { ended }
     }
 
     async fn decide(
@@ -189,9 +220,10 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         let limits: SmallVec<[Limit; 2]> = asked().map(|(check, _)| self.part(check)).collect();
         let checks = asked().zip(&limits).map(|((check, _), limit)| {
             let cost = check.cost().min(Cost::new(limit.capacity()).unwrap_or(Cost::ONE));
-            Check::new(check.key(), limit, cost).map(|local| local.with_mode(check.mode()))
+            let local = Check::new(check.key(), limit, cost).ok()?.with_mode(check.mode());
+            Some(check.place().map_or(local, |place| local.holding(place)))
         });
-        let checks: SmallVec<[Check<'_>; 2]> = checks.filter_map(Result::ok).collect();
+        let checks: SmallVec<[Check<'_>; 2]> = checks.flatten().collect();
         let Ok(batch) = Batch::new(checks) else {
             return Ok(Outcomes::new());
         };
@@ -225,6 +257,11 @@ impl From<NonZeroU32> for Replicas {
     fn from(replicas: NonZeroU32) -> Self {
         Self(Arc::new(AtomicU32::new(replicas.get())))
     }
+}
+
+/// Returns `true` if all checks are of concurrency limits, as those of a renewed lease are.
+fn holds_places(batch: &Batch<'_>) -> bool {
+    batch.checks().iter().all(|check| check.limit().places().is_some())
 }
 
 /// Returns `true` if every check that can block the batch was allowed, and at least one check was:

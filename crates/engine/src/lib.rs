@@ -43,8 +43,10 @@ pub mod timestamp;
 
 pub use account::Account;
 pub use algorithm::Algorithm;
-pub use batch::{Batch, BatchError, Check, InvalidCheck, OwnedBatch, Spent};
-pub use batch_limiter::{BatchLimiter, Reservation, ReserveError, SettleError, Settlement, Usage};
+pub use batch::{Batch, BatchError, Check, InvalidCheck, OwnedBatch, Place, Spent};
+pub use batch_limiter::{
+    BatchLimiter, Permit, Reservation, ReserveError, SettleError, Settlement, Usage,
+};
 pub use breaker::{Breaker, Circuit};
 pub use check_mode::CheckMode;
 pub use clock::{Clock, ManualClock, SystemClock};

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::{
     Algorithm, Timestamp,
-    algorithm::{Bucket, Calendar, FixedWindow, SlidingWindow, SlidingWindowCounter},
+    algorithm::{Bucket, Calendar, Concurrency, FixedWindow, SlidingWindow, SlidingWindowCounter},
 };
 #[cfg(feature = "calendar")]
 use crate::{
@@ -50,6 +50,8 @@ pub enum Parameters {
     LeakyBucket(Bucket),
     /// See [`Algorithm::Calendar`].
     Calendar(Calendar),
+    /// See [`Algorithm::Concurrency`].
+    Concurrency(Concurrency),
 }
 
 /// Error for invalid parameters of a limit.
@@ -100,6 +102,9 @@ impl Limit {
 
     /// Largest limit of the log, which may have an entry for each unit.
     pub const MAX_LOG: u64 = 100_000;
+
+    /// Largest concurrency limit: each place may have a holder of its own.
+    pub const MAX_PLACES: u64 = 100_000;
 
     /// Largest debt of a subject, as a multiple of the limit: an overdraft takes no more.
     pub const MAX_DEBT: u64 = 15;
@@ -191,6 +196,24 @@ impl Limit {
         Self::new(Algorithm::FixedWindow, limit, window)
     }
 
+    /// At most `limit` places at a time, each held under a lease of at most `longest_lease`.
+    ///
+    /// Places are taken with [`BatchLimiter::acquire`](crate::BatchLimiter::acquire), which has an
+    /// example; `limit` is at most [`MAX_PLACES`](Self::MAX_PLACES). A check that names no lease, as
+    /// those of a [`RateLimiter`](crate::RateLimiter), holds its places for the longest one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use headgate::Limit;
+    ///
+    /// let limit = Limit::concurrency(10, Duration::from_secs(30))?;
+    /// assert_eq!(limit.window(), Some(Duration::from_secs(30)));
+    /// # Ok::<(), headgate::LimitError>(())
+    /// ```
+    pub fn concurrency(limit: u64, longest_lease: Duration) -> Result<Self, LimitError> {
+        Self::new(Algorithm::Concurrency, limit, longest_lease)
+    }
+
     /// `limit` units in every `period` of the time zone with this IANA name. Needs the feature
     /// `calendar`, which is on by default.
     ///
@@ -224,6 +247,7 @@ impl Limit {
     pub fn new(algorithm: Algorithm, limit: u64, window: Duration) -> Result<Self, LimitError> {
         let max = match algorithm {
             Algorithm::SlidingWindow => Self::MAX_LOG,
+            Algorithm::Concurrency => Self::MAX_PLACES,
             _ => u64::from(u32::MAX),
         };
         let limit = bounded(algorithm, limit, max)? as u32;
@@ -239,6 +263,7 @@ impl Limit {
                 Parameters::SlidingWindowCounter(SlidingWindowCounter { limit, window })
             }
             Algorithm::FixedWindow => Parameters::FixedWindow(FixedWindow { limit, window }),
+            Algorithm::Concurrency => Parameters::Concurrency(Concurrency { limit, window }),
             Algorithm::Calendar => return Err(LimitError::NeedsPeriod),
         }))
     }
@@ -295,6 +320,9 @@ impl Limit {
                 let limit = (c.limit / u64::from(parts.get())).max(1);
                 Parameters::Calendar(Calendar { limit, ..c })
             }
+            Parameters::Concurrency(c) => {
+                Parameters::Concurrency(Concurrency { limit: small(c.limit), ..c })
+            }
         })
     }
 }
@@ -325,6 +353,7 @@ impl Limit {
             Parameters::FixedWindow(_) => Algorithm::FixedWindow,
             Parameters::LeakyBucket(_) => Algorithm::LeakyBucket,
             Parameters::Calendar(_) => Algorithm::Calendar,
+            Parameters::Concurrency(_) => Algorithm::Concurrency,
         }
     }
 
@@ -343,19 +372,29 @@ impl Limit {
             Parameters::SlidingWindowCounter(window) => window.limit as u64,
             Parameters::FixedWindow(window) => window.limit as u64,
             Parameters::Calendar(calendar) => calendar.limit,
+            Parameters::Concurrency(places) => places.limit as u64,
         }
     }
 
-    /// The window; `None` for a calendar window.
+    /// The window, which is the longest lease of a concurrency limit; `None` for a calendar window.
     pub const fn window(&self) -> Option<Duration> {
         let micros = match &self.0 {
             Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.window(),
             Parameters::SlidingWindow(window) => window.window,
             Parameters::SlidingWindowCounter(window) => window.window,
             Parameters::FixedWindow(window) => window.window,
+            Parameters::Concurrency(places) => places.window,
             Parameters::Calendar(_) => return None,
         };
         Some(Duration::from_micros(micros))
+    }
+
+    /// The parameters, if it is a concurrency limit.
+    pub const fn places(&self) -> Option<&Concurrency> {
+        match &self.0 {
+            Parameters::Concurrency(places) => Some(places),
+            _ => None,
+        }
     }
 
     /// The end of the aligned window that contains `now`: its units must be spent before. `None`
@@ -368,7 +407,8 @@ impl Limit {
             Parameters::Calendar(calendar) => calendar.bounds(now).1,
             Parameters::TokenBucket(_)
             | Parameters::LeakyBucket(_)
-            | Parameters::SlidingWindow(_) => return None,
+            | Parameters::SlidingWindow(_)
+            | Parameters::Concurrency(_) => return None,
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! The state of one subject under one limit.
 
-use crate::algorithm::{bucket, fixed_window, sliding_window, sliding_window_counter};
+use crate::algorithm::{bucket, concurrency, fixed_window, sliding_window, sliding_window_counter};
 
 /// The state of a subject, for any algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum State {
     Counter(sliding_window_counter::State),
     /// The sliding window's log.
     Log(sliding_window::State),
+    /// The holders of a concurrency limit's places.
+    Places(Box<concurrency::State>),
 }
 
 /// Access to the state of one algorithm within a [`State`].
@@ -36,7 +38,7 @@ macro_rules! own_state {
 
             fn of_mut(state: &mut State) -> &mut Self {
                 if !matches!(state, State::$variant(_)) {
-                    *state = State::$variant(Self::default());
+                    *state = State::$variant(Self::default().into());
                 }
                 let State::$variant(inner) = state else { unreachable!("it was just set") };
                 inner
@@ -49,3 +51,4 @@ own_state!(Bucket, bucket::State);
 own_state!(Window, fixed_window::State);
 own_state!(Counter, sliding_window_counter::State);
 own_state!(Log, sliding_window::State);
+own_state!(Places, concurrency::State);

@@ -65,6 +65,7 @@ fn limits_report_their_capacity_and_window() {
         Parameters::TokenBucket(it) | Parameters::LeakyBucket(it) => {
             (it.burst().into(), it.window())
         }
+        Parameters::Concurrency(it) => (u64::from(it.limit()), it.window()),
         Parameters::Calendar(_) => unreachable!("it has no window"),
     };
     for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {

@@ -88,7 +88,7 @@ impl TryFrom<String> for AlgorithmName {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         // Calendar limits count days and months of a time zone, which a file cannot name.
-        let known = || Algorithm::ALL.into_iter().filter(|it| *it != Algorithm::Calendar);
+        let known = || Algorithm::RATES.into_iter().filter(|it| *it != Algorithm::Calendar);
         known().find(|it| it.name() == text).map(Self).ok_or_else(|| {
             let names: Vec<&str> = known().map(Algorithm::name).collect();
             format!("expected one of {}, got {}", names.join(", "), quoted(&text))

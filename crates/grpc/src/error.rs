@@ -187,8 +187,12 @@ const fn domain(namespace: Namespace) -> &'static str {
 
 const fn reservation_status(refusal: &ReservationRefusal) -> Code {
     match refusal {
-        ReservationRefusal::NotFound(_) | ReservationRefusal::NoCharge(_) => Code::NotFound,
-        ReservationRefusal::Expired(_) | ReservationRefusal::Settled(_) => Code::FailedPrecondition,
+        ReservationRefusal::NotFound(_)
+        | ReservationRefusal::NoSuchLease(_)
+        | ReservationRefusal::NoCharge(_) => Code::NotFound,
+        ReservationRefusal::Expired(_)
+        | ReservationRefusal::LeaseEnded
+        | ReservationRefusal::Settled(_) => Code::FailedPrecondition,
         ReservationRefusal::RequestIdReused(_) => Code::AlreadyExists,
     }
 }

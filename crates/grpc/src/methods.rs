@@ -17,11 +17,11 @@ macro_rules! methods {
 }
 
 /// All methods, the most frequently called first.
-pub(super) static METHODS: [Method; 37] = methods! {
+pub(super) static METHODS: [Method; 40] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
         "Reserve" "UseReservation" "MeterReservation" "SettleReservation" "CancelReservation"
-        "GetReservation" "RefundCheck"
+        "GetReservation" "RefundCheck" "Acquire" "RenewLease" "ReleaseLease"
     }
     "k1s0.system.quota.v1.QuotaService" {
         "CreateQuotaPolicy" "GetQuotaPolicy" "ListQuotaPolicies" "UpdateQuotaPolicy" "DeleteQuotaPolicy"

@@ -14,15 +14,17 @@ use super::{
     check,
     error::CallError,
     metered::{Metered, metered},
+    places,
     proto::{
-        CancelReservationRequest, CancelReservationResponse, CheckRateLimitRequest,
-        CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse, DeleteRuleRequest,
-        DeleteRuleResponse, GetReservationRequest, GetReservationResponse, GetRuleRequest,
-        GetRuleResponse, GetUsageRequest, GetUsageResponse, ListRulesRequest, ListRulesResponse,
-        RefundCheckRequest, RefundCheckResponse, ReserveRequest, ReserveResponse,
-        ResetLimitRequest, ResetLimitResponse, SettleReservationRequest, SettleReservationResponse,
-        UpdateRuleRequest, UpdateRuleResponse, UseReservationRequest, UseReservationResponse,
-        rate_limit_service_server::RateLimitService,
+        AcquireRequest, AcquireResponse, CancelReservationRequest, CancelReservationResponse,
+        CheckRateLimitRequest, CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse,
+        DeleteRuleRequest, DeleteRuleResponse, GetReservationRequest, GetReservationResponse,
+        GetRuleRequest, GetRuleResponse, GetUsageRequest, GetUsageResponse, ListRulesRequest,
+        ListRulesResponse, RefundCheckRequest, RefundCheckResponse, ReleaseLeaseRequest,
+        ReleaseLeaseResponse, RenewLeaseRequest, RenewLeaseResponse, ReserveRequest,
+        ReserveResponse, ResetLimitRequest, ResetLimitResponse, SettleReservationRequest,
+        SettleReservationResponse, UpdateRuleRequest, UpdateRuleResponse, UseReservationRequest,
+        UseReservationResponse, rate_limit_service_server::RateLimitService,
     },
     reservations,
     reset::Reset,
@@ -143,6 +145,22 @@ impl RateLimitService for RateLimitHandlers {
         request: Request<GetReservationRequest>,
     ) -> Answer<GetReservationResponse> {
         Ok(Response::new(reservations::get(&self.checks, request.get_ref()).await?))
+    }
+
+    async fn acquire(&self, request: Request<AcquireRequest>) -> Answer<AcquireResponse> {
+        let catalog = &self.rules.catalog;
+        Ok(Response::new(places::acquire(&self.checks, catalog, request.get_ref()).await?))
+    }
+
+    async fn renew_lease(&self, request: Request<RenewLeaseRequest>) -> Answer<RenewLeaseResponse> {
+        Ok(Response::new(places::renew(&self.checks, request.get_ref()).await?))
+    }
+
+    async fn release_lease(
+        &self,
+        request: Request<ReleaseLeaseRequest>,
+    ) -> Answer<ReleaseLeaseResponse> {
+        Ok(Response::new(places::release(&self.checks, request.get_ref()).await?))
     }
 
     async fn refund_check(

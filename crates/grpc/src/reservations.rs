@@ -126,17 +126,26 @@ fn request<'a>(
     catalog: &Catalog,
     wire: &'a ReserveRequest,
 ) -> Result<ReservationRequest<'a>, CallError> {
-    let named = request_id(&wire.request_id);
     let ttl = match wire.ttl_seconds {
         0 => ReservationId::DEFAULT_TTL,
         seconds => Duration::from_secs(seconds),
     };
-    if !(1..=ReservationId::MAX_CHECKS).contains(&wire.checks.len()) {
+    let (checks, request_id) = read_checks(catalog, &wire.checks, request_id(&wire.request_id))?;
+    Ok(ReservationRequest { checks, ttl, request_id })
+}
+
+/// Returns the checks and the idempotency key of a request, or everything that is invalid in them.
+pub(super) fn read_checks<'a>(
+    catalog: &Catalog,
+    wire: &'a [CheckRateLimitRequest],
+    named: Result<Option<&'a str>, Violation>,
+) -> Result<(Vec<AnyQuestion<'a>>, Option<&'a str>), CallError> {
+    if !(1..=ReservationId::MAX_CHECKS).contains(&wire.len()) {
         let message = format!("checks must have 1 to {} items", ReservationId::MAX_CHECKS);
         return Err(CallError::field("checks", message));
     }
     let (mut checks, mut wrong) = (Vec::new(), Vec::new());
-    for check in &wire.checks {
+    for check in wire {
         wrong.extend(options(check));
         match any_question(catalog, check) {
             Ok(question) => checks.push(question),
@@ -145,7 +154,7 @@ fn request<'a>(
         }
     }
     match named {
-        Ok(request_id) if wrong.is_empty() => Ok(ReservationRequest { checks, ttl, request_id }),
+        Ok(request_id) if wrong.is_empty() => Ok((checks, request_id)),
         named => Err(CallError::Invalid(wrong.into_iter().chain(named.err()).collect())),
     }
 }

@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use headgate::{Algorithm, Check, Extra, FailMode, KeySpace, LeasePolicy, Limit, LimitError};
+use headgate::{
+    Algorithm, Check, CheckMode, Cost, Extra, FailMode, InvalidCheck, Key, KeySpace, LeasePolicy,
+    Limit, LimitError,
+};
 
 use crate::{Defaults, RateLimitRule, RuleId, Scope, Selector, tally::Tally};
 
@@ -39,7 +42,11 @@ impl CompiledRule {
         tally: Arc<Tally>,
     ) -> Result<Self, LimitError> {
         let (spec, limit) = (&rule.spec, rule.spec.engine_limit()?);
-        let lease = spec.lease.unwrap_or(defaults.lease).shortened_to(spec.window());
+        let lease = match limit.places() {
+            // A place has a holder: it cannot be taken in advance.
+            Some(_) => LeasePolicy::OFF,
+            None => spec.lease.unwrap_or(defaults.lease).shortened_to(spec.window()),
+        };
         Ok(Self {
             window_seconds: spec.window_seconds,
             fail_mode: spec.fail_mode.unwrap_or(defaults.fail_mode),
@@ -142,8 +149,32 @@ impl CompiledRule {
     }
 
     /// Returns a check of this rule with its failure mode and lease.
-    pub(crate) const fn applied_to<'a>(&self, check: Check<'a>) -> Check<'a> {
-        check.with_fail_mode(self.fail_mode).with_optional_extra(self.extra)
+    ///
+    /// Under a concurrency limit it takes no place: it only asks whether one is free. Places are
+    /// taken by [`taking`](Self::taking).
+    pub(crate) fn check<'a>(&'a self, key: Key<'a>, cost: Cost) -> Result<Check<'a>, InvalidCheck> {
+        if self.holds_places() {
+            return Ok(self.taking(key, cost)?.with_mode(CheckMode::Probe));
+        }
+        let check = Check::new(key, &self.limit, cost)?;
+        Ok(check.with_fail_mode(self.fail_mode).with_optional_extra(self.extra))
+    }
+
+    /// Returns the same check, which takes a place under a concurrency limit: one, whatever the
+    /// cost is.
+    pub(crate) fn taking<'a>(
+        &'a self,
+        key: Key<'a>,
+        cost: Cost,
+    ) -> Result<Check<'a>, InvalidCheck> {
+        let cost = if self.holds_places() { Cost::ONE } else { cost };
+        let check = Check::new(key, &self.limit, cost)?;
+        Ok(check.with_fail_mode(self.fail_mode).with_optional_extra(self.extra))
+    }
+
+    /// Returns `true` if it is a concurrency limit.
+    pub const fn holds_places(&self) -> bool {
+        self.limit.places().is_some()
     }
 
     /// Returns the key space of this rule for subjects of `scope`, which does not matter to a rule

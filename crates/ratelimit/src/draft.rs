@@ -1,5 +1,6 @@
 //! Rules before validation.
 
+mod concurrency;
 mod lease;
 mod selector;
 
@@ -79,7 +80,9 @@ impl Draft {
             .or(current.map(|rule| rule.enabled))
             .unwrap_or(true);
 
-        if let (Some(lease), Some(seconds)) = (lease, window_seconds) {
+        if algorithm == Algorithm::Concurrency {
+            concurrency::check(&mut reader, lease, window_seconds);
+        } else if let (Some(lease), Some(seconds)) = (lease, window_seconds) {
             lease::check_window(&mut reader, lease, seconds);
         }
         let selector = over_attributes.then(|| {

@@ -7,6 +7,7 @@
 //! | [`draft`] | validation |
 //! | [`compiled`], [`snapshot`] | rules compiled for checks, and matching by identifier |
 //! | [`catalog`] | the current snapshot: read without locks, replaced as a whole |
+//! | [`lease_id`] | ids of the leases under which places are held |
 //! | [`reservation`] | ids of reservations, which describe them |
 //! | [`keyed`] | limits without rules, by algorithm and key |
 //! | [`repository`], [`audit`] | traits of the storage of rules and of the audit log |
@@ -21,6 +22,7 @@ pub mod compiled;
 pub mod condition;
 pub mod draft;
 pub mod keyed;
+pub mod lease_id;
 pub mod pattern;
 pub mod repository;
 pub mod reservation;
@@ -40,6 +42,7 @@ pub use condition::Condition;
 pub use draft::{Draft, LeaseDraft, SelectorDraft};
 pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Revision};
 pub use keyed::{KeyedAlgorithm, KeyedLimit, KeyedLimits, PerAlgorithm};
+pub use lease_id::{PlaceLeaseId, PlaceLeaseIdError};
 pub use pattern::{Pattern, PatternError};
 pub use repository::{RateLimitRuleRepository, RepositoryError, RuleChange, RuleDelta, RuleFilter};
 pub use reservation::{ReservationId, ReservationIdTooLong};

@@ -62,11 +62,11 @@ pub struct ReservationIdError;
 )]
 pub struct ReservationIdTooLong(pub usize);
 
-const PREFIX: &str = "rres_";
-
 // === impl ReservationId ===
 
 impl ReservationId {
+    pub(crate) const PREFIX: &str = "rres_";
+
     /// Maximum length in bytes.
     pub const MAX_BYTES: usize = 4096;
 
@@ -95,7 +95,7 @@ impl ReservationId {
         let body = codec::encode(&nonce, ttl, checks, &limits);
         let lease = lease(&body);
         let bytes = [&lease.get().to_be_bytes()[..], &body].concat();
-        let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+        let text = format!("{}{}", Self::PREFIX, URL_SAFE_NO_PAD.encode(bytes));
         if text.len() > Self::MAX_BYTES {
             return Err(ReservationIdTooLong(text.len()));
         }
@@ -132,7 +132,7 @@ impl FromStr for ReservationId {
     type Err = ReservationIdError;
 
     fn from_str(text: &str) -> Result<Self, ReservationIdError> {
-        let encoded = text.strip_prefix(PREFIX).ok_or(ReservationIdError)?;
+        let encoded = text.strip_prefix(Self::PREFIX).ok_or(ReservationIdError)?;
         if text.len() > Self::MAX_BYTES {
             return Err(ReservationIdError);
         }
@@ -178,6 +178,16 @@ impl ReservedLimit {
     /// Returns `true` if the check at this index counts against it.
     pub const fn counts(&self, check: usize) -> bool {
         check < ReservationId::MAX_CHECKS && self.checks >> check & 1 == 1
+    }
+
+    /// Returns `true` if it holds a place of a concurrency limit.
+    pub(crate) const fn holds_places(&self) -> bool {
+        self.limit.places().is_some()
+    }
+
+    /// Returns the window, which is the longest lease of a concurrency limit.
+    pub(crate) const fn window(&self) -> Duration {
+        Duration::from_secs(self.window_seconds as u64)
     }
 
     pub(crate) const fn fail_mode(&self) -> FailMode {
@@ -303,7 +313,7 @@ mod tests {
         for end in (0..body.len()).filter(|end| *end != without_limits) {
             let cut = &body[..end];
             let bytes = [&lease(cut).get().to_be_bytes()[..], cut].concat();
-            let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+            let text = format!("{}{}", ReservationId::PREFIX, URL_SAFE_NO_PAD.encode(bytes));
             assert!(text.parse::<ReservationId>().is_err(), "{end}");
         }
     }

@@ -19,6 +19,7 @@ mod idempotency;
 mod json;
 mod json_body;
 mod keyed;
+mod leases;
 mod limit_headers;
 mod metrics;
 pub(crate) mod openapi;
@@ -77,6 +78,9 @@ fn rate_limits() -> Routes {
         .route(check::PATH, post(check::check))
         .route("/api/v1/ratelimit/check/batch", post(check::check_batch))
         .route(refund::PATH, post(refund::refund))
+        .route(leases::ACQUIRE, post(leases::acquire))
+        .route(leases::RENEW, post(leases::renew))
+        .route(leases::RELEASE, post(leases::release))
         .route(reservations::PATH, post(reservations::reserve))
         .route(reservations::ONE, get(reservations::get))
         .route(reservations::changes::USE, post(reservations::changes::spend))

@@ -165,7 +165,39 @@ fn cases() -> Vec<(Limit, Script)> {
     let scripts = limits.iter().map(|limit| (limit.clone(), script(limit)));
     let leases = limits.iter().map(|limit| (limit.clone(), lease_script(limit)));
     let settlements = limits.iter().map(|limit| (limit.clone(), settle_script(limit)));
-    scripts.chain(leases).chain(settlements).collect()
+    let counted = scripts.chain(leases).chain(settlements);
+    let places = Limit::concurrency(5, Duration::from_mins(1));
+    let places = places.unwrap_or_else(|error| panic!("{error}"));
+    let scripts = [place_script(), script(&places), lease_script(&places), settle_script(&places)];
+    counted.chain(scripts.map(|script| (places.clone(), script))).collect()
+}
+
+/// Take every place, renew, release, let a lease end, repeat a lost answer, release too late.
+fn place_script() -> Script {
+    let id = LeaseId::from;
+    let seconds = Duration::from_secs;
+    let take = |n: u64, lease: u64| Verb::Reserve { id: id(n), lease: seconds(lease) };
+    let renew = |n: u64, lease: u64| Verb::Use { id: id(n), lease: seconds(lease) };
+    vec![
+        (0, take(1, 10), 1),
+        (SECOND, take(2, 5), 3),
+        (SECOND, take(3, 3_600), 1),
+        (0, take(4, 10), 1),
+        (0, Verb::Peek, 4),
+        (SECOND, renew(2, 30), 1),
+        (0, renew(4, 30), 1),
+        (6 * SECOND + 999_999, Verb::Peek, 1),
+        (1, take(4, 10), 1),
+        (0, take(4, 20), 5),
+        (0, renew(1, 10), 1),
+        (0, Verb::Cancel(id(2)), 1),
+        (0, Verb::Cancel(id(2)), 1),
+        (0, Verb::Refund, 3),
+        (SECOND, Verb::Acquire, 3),
+        (0, take(5, 1), 1),
+        (53 * SECOND, Verb::Peek, 3),
+        (8 * SECOND, take(5, 1), 5),
+    ]
 }
 
 /// Settle for less, for more, past the limit; use while it runs; refund in time and too late.

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, time::Duration};
 
 use headgate::{
-    Algorithm, Check, CheckMode, Cost, Extra, Grant, Key, KeySpace, LeaseId, Limit, Outcome, Spent,
-    Timestamp, Verb, algorithm::Period,
+    Algorithm, Check, CheckMode, Cost, Extra, Grant, Key, KeySpace, LeaseId, Limit, Outcome, Place,
+    Spent, Timestamp, Verb, algorithm::Period,
 };
 use proptest::{prelude::*, sample::select};
 
@@ -41,6 +41,8 @@ pub(crate) struct Part {
     spent: Option<SpentPick>,
     /// Whether a refund says when the units were taken.
     timed: bool,
+    /// The lease under which an acquisition takes places.
+    place: Option<Place>,
 }
 
 /// What a reservation cost in the end.
@@ -96,10 +98,23 @@ impl Scenario {
                     *id = names.get(id).copied().unwrap_or(*id);
                     step.parts.truncate(1);
                 }
+                Verb::Peek
+                | Verb::Acquire
+                | Verb::Lease
+                | Verb::Refund
+                | Verb::GiveBack
+                | Verb::Reset => {}
+            }
+            // Undoing an acquisition also releases what an earlier one with the same id took.
+            for place in step.parts.iter_mut().filter_map(|part| part.place.as_mut()) {
+                let own = LeaseId::from(100 + i as u64);
+                names.insert(place.id, own);
+                place.id = own;
+            }
+            if step.verb == Verb::Lease {
                 // Nothing is granted over several slots, and what one of them grants could not be
                 // taken back if another one denies.
-                Verb::Lease => step.verb = Verb::Acquire,
-                Verb::Peek | Verb::Acquire | Verb::Refund | Verb::GiveBack | Verb::Reset => {}
+                step.verb = Verb::Acquire;
             }
             for part in &mut step.parts {
                 part.limit = 0;
@@ -147,6 +162,9 @@ impl Scenario {
                     if let Some(spent) = part.spent(&self.subjects) =>
                 {
                     check.spent(spent)
+                }
+                Verb::Acquire if limit.places().is_some() => {
+                    part.place.map_or(check, |place| check.holding(place))
                 }
                 _ => check.with_extra(part.extra),
             }
@@ -226,6 +244,7 @@ fn limit(algorithm: Algorithm, number: u64, window: Duration, burst: u64) -> Lim
         }
         Algorithm::Calendar => Limit::calendar(number, Period::Month, "Asia/Tokyo"),
         Algorithm::SlidingWindow => Limit::new(algorithm, number.min(Limit::MAX_LOG), window),
+        Algorithm::Concurrency => Limit::new(algorithm, number.min(Limit::MAX_PLACES), window),
         _ => Limit::new(algorithm, number.min(u64::from(u32::MAX)), window),
     };
     let made = made.unwrap_or_else(|error| panic!("{algorithm} {number} {window:?}: {error}"));
@@ -236,7 +255,7 @@ fn limit(algorithm: Algorithm, number: u64, window: Duration, burst: u64) -> Lim
 fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
     let parts = proptest::collection::hash_map(
         0..SUBJECTS,
-        (0..3_usize, cost(), mode(), extra(), spent(), any::<bool>()),
+        (0..3_usize, cost(), mode(), extra(), spent(), any::<bool>(), place()),
         1..=SUBJECTS,
     );
     (pauses, verb(), parts).prop_map(|(pause, verb, parts)| Step {
@@ -244,7 +263,7 @@ fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
         verb,
         parts: parts
             .into_iter()
-            .map(|(subject, (limit, cost, mode, extra, spent, timed))| Part {
+            .map(|(subject, (limit, cost, mode, extra, spent, timed, place))| Part {
                 subject,
                 limit,
                 cost,
@@ -252,6 +271,7 @@ fn step(pauses: BoxedStrategy<u64>) -> impl Strategy<Value = Step> {
                 extra,
                 spent,
                 timed,
+                place,
             })
             .collect(),
     })
@@ -285,9 +305,21 @@ fn extra() -> impl Strategy<Value = Extra> {
     (units, hold).prop_map(|(units, hold)| Extra::new(units, hold))
 }
 
+/// Mostly one of a few leases, so that acquisitions are repeated, renewed and released.
+fn place() -> impl Strategy<Value = Option<Place>> {
+    let place = (id(), lease()).prop_map(|(id, lease)| Some(Place { id, lease }));
+    prop_oneof![1 => Just(None), 3 => place]
+}
+
+fn id() -> impl Strategy<Value = LeaseId> {
+    (1..4_u64).prop_map(LeaseId::from)
+}
+
+fn lease() -> impl Strategy<Value = Duration> {
+    select(vec![1, 5, 1000, 60_000, 3_600_000]).prop_map(Duration::from_millis)
+}
+
 fn verb() -> impl Strategy<Value = Verb> {
-    let id = || (1..4_u64).prop_map(LeaseId::from);
-    let lease = || select(vec![1, 5, 1000, 60_000, 3_600_000]).prop_map(Duration::from_millis);
     prop_oneof![
         12 => Just(Verb::Acquire),
         3 => Just(Verb::Peek),

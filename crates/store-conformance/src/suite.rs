@@ -2,10 +2,15 @@
 
 mod concurrency;
 mod exactness;
+mod places;
 mod reservations;
 mod streams;
 
 pub use concurrency::never_admits_more_than_the_limit;
 pub use exactness::{agrees_with_the_model, stands_still_when_its_clock_steps_back};
+pub use places::{
+    a_place_is_free_when_its_lease_ends, never_more_holders_than_places,
+    thousands_of_holders_have_a_place_each,
+};
 pub use reservations::refuses_one_reservation_too_many_until_another_ends;
 pub use streams::streams_stop_at_the_limit;

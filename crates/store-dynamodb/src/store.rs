@@ -37,6 +37,10 @@ impl DynamoDbStore {
     /// items must fit into one transaction.
     pub const MAX_LOG: u64 = 2_000;
 
+    /// Largest concurrency limit: each place may have a holder, and a hundred such items must fit
+    /// into one transaction.
+    pub const MAX_PLACES: u64 = 1_500;
+
     /// Maximum number of keys in a batch: the limit of a DynamoDB transaction.
     pub const MAX_KEYS: usize = 100;
 
@@ -150,6 +154,15 @@ fn validate(checks: &[Check<'_>], names: &[String]) -> Result<(), StoreError> {
     }
     if names.iter().any(|name| name.len() > DynamoDbStore::MAX_KEY_BYTES) {
         return Err(StoreError::Unsupported("a key in DynamoDB has at most 2,048 bytes"));
+    }
+    let has_many_places = |check: &Check<'_>| {
+        let places = check.limit().places();
+        places.is_some_and(|places| u64::from(places.limit()) > DynamoDbStore::MAX_PLACES)
+    };
+    if checks.iter().any(has_many_places) {
+        return Err(StoreError::Unsupported(
+            "a concurrency limit in DynamoDB is at most 1,500: use Redis",
+        ));
     }
     if checks.iter().any(is_long_log) {
         return Err(StoreError::Unsupported(

@@ -154,14 +154,13 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
     fn recall(&self, checks: &[Check<'_>], now: u64) -> Option<Outcomes> {
         let recall = |check: &Check<'_>| {
             // Only required checks take nothing when another one is denied, and are remembered.
-            let is_required = check.mode() == CheckMode::Required;
-            is_required.then(|| self.holdings.recall(check, now)).flatten()
+            is_leasable(check).then(|| self.holdings.recall(check, now)).flatten()
         };
         checks.iter().map(recall).collect()
     }
 
     fn decide_check(&self, subject: Fingerprint, check: &Check<'_>, turn: Turn, now: u64) -> Local {
-        if check.mode() != CheckMode::Required {
+        if !is_leasable(check) {
             return Local::Unknown;
         }
         self.holdings.decide(subject, check, turn, now)
@@ -269,7 +268,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
 
     /// The check with the extra that is worth taking now; without one if there is none.
     fn sized<'c>(&self, subject: Fingerprint, check: &Check<'c>, now: u64) -> Check<'c> {
-        let Some(extra) = check.extra().filter(|_| check.mode() == CheckMode::Required) else {
+        let Some(extra) = check.extra().filter(|_| is_leasable(check)) else {
             return check.without_extra();
         };
         let worth =
@@ -283,7 +282,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
     fn learn(&self, asked: &Batch<'_>, answer: &Outcomes, sent: u64) {
         let is_denied = answer.iter().any(|outcome| !outcome.allowed);
         for (check, outcome) in asked.checks().iter().zip(answer.iter()) {
-            if outcome.degraded.is_some() || check.mode() != CheckMode::Required {
+            if outcome.degraded.is_some() || !is_leasable(check) {
                 continue;
             }
             let subject = self.holdings.fingerprint(check.key());
@@ -371,7 +370,13 @@ impl Drop for Taken<'_> {
 
 /// The checks that are decided from what is held or known, if possible.
 fn required<'b, 'c>(batch: &'b Batch<'c>) -> impl Iterator<Item = &'b Check<'c>> {
-    batch.checks().iter().filter(|check| check.mode() == CheckMode::Required)
+    batch.checks().iter().filter(|check| is_leasable(check))
+}
+
+/// Returns `true` if units of the check can be taken in advance, and its denial can be repeated. A
+/// place of a concurrency limit has a holder, and may be free at any time.
+fn is_leasable(check: &Check<'_>) -> bool {
+    check.mode() == CheckMode::Required && check.limit().places().is_none()
 }
 
 fn as_micros(duration: Duration) -> u64 {

@@ -7,6 +7,7 @@ use headgate::{Clock, SystemClock};
 use crate::{
     MemoryStore,
     fingerprint::Fingerprints,
+    holders::Holders,
     lock::{CacheAligned, Mutex},
     overflow::Overflow,
     shard::Shard,
@@ -35,7 +36,8 @@ impl<C: Clock> Builder<C> {
     /// Fewest slots per shard.
     const MIN_PER_SHARD: usize = 1024;
 
-    /// Sets the number of slots, from 1 to a billion: see [`MemoryStore::len`].
+    /// Sets the number of slots, from 1 to a billion: see [`MemoryStore::len`]. There may be as
+    /// many holders of concurrency limits besides.
     pub fn capacity(self, capacity: usize) -> Self {
         Self { capacity: capacity.clamp(1, 1_000_000_000), ..self }
     }
@@ -63,12 +65,14 @@ impl<C: Clock> Builder<C> {
         let most = (self.capacity / Self::MIN_PER_SHARD).max(1);
         let count = wanted.min((most + 1).next_power_of_two() / 2).max(1);
         let capacity = self.capacity.div_ceil(count);
-        let shard = || CacheAligned(Mutex::new(Shard::new(capacity)));
+        let holders = Holders::at_most(self.capacity);
+        let shard = || CacheAligned(Mutex::new(Shard::new(capacity, holders.clone())));
         MemoryStore {
             clock: self.clock,
             fingerprints: Fingerprints::default(),
             shards: (0..count).map(|_| shard()).collect(),
             overflow: Overflow::new(self.overflow_bytes),
+            holders: holders.clone(),
         }
     }
 }

@@ -130,6 +130,8 @@ impl Shape {
                 Period::Day => Self::new(5, 0),
                 Period::Month => Self::new(6, 0),
             },
+            // Holders stay when the longest lease changes.
+            Parameters::Concurrency(_) => Self::new(7, 0),
         }
     }
 

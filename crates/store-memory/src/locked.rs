@@ -1,6 +1,6 @@
 //! The shards of a batch, locked together.
 
-use headgate::{Account, Clock, Limit, State, Timestamp, Verb};
+use headgate::{Account, Check, Clock, Limit, State, Timestamp, Verb};
 use smallvec::SmallVec;
 
 use crate::{
@@ -44,11 +44,25 @@ impl<'s> LockedShards<'s> {
         &mut self,
         store: &MemoryStore<C>,
         verb: Verb,
-        limit: &Limit,
+        check: &Check<'_>,
         fingerprint: Fingerprint,
         now: Timestamp,
     ) -> Subject {
+        let limit = check.limit();
         let shard = self.shard(store, fingerprint);
+        if limit.places().is_some() {
+            let takes = verb.is_admission();
+            let is_full = takes && !shard.has_room_for_holder(fingerprint, now);
+            if is_full && store.holders.is_full() {
+                store.sweep_places(now);
+            }
+            let shard = self.shard(store, fingerprint);
+            let is_full = is_full && !shard.has_room_for_holder(fingerprint, now);
+            let kept_in = if is_full { KeptIn::Full } else { KeptIn::Slot };
+            let mut account = shard.take(fingerprint, limit);
+            account.settle(limit, now);
+            return Subject { fingerprint, account, kept_in };
+        }
         if shard.contains(fingerprint) {
             let mut account = shard.take(fingerprint, limit);
             account.settle(limit, now);
@@ -80,7 +94,7 @@ impl<'s> LockedShards<'s> {
         let Subject { fingerprint, account, kept_in } = subject;
         let shard = self.shard(store, fingerprint);
         match kept_in {
-            KeptIn::Slot => shard.put(fingerprint, limit, account, now),
+            KeptIn::Slot | KeptIn::Full => shard.put(fingerprint, limit, account, now),
             KeptIn::Overflow { .. } => shard.put_leases(fingerprint, account.leases),
         }
     }

@@ -10,6 +10,7 @@ use headgate::{Account, Check, Cost, Lease, Limit, Outcome, State, Timestamp, Ve
 
 use crate::{
     fingerprint::Fingerprint,
+    holders::Holders,
     slot::{Compact, Packed},
     table::Table,
 };
@@ -34,6 +35,7 @@ struct Cold {
     weight: usize,
     hand: usize,
     sweep_heavy_at: Timestamp,
+    holders: Holders,
     /// Pending reservations of subjects without a slot.
     leases: HashMap<Fingerprint, Vec<Lease>, BuildHasherDefault<IdentityHasher>>,
 }
@@ -59,8 +61,8 @@ impl Shard {
     const SLOTS_PER_LEASE: usize = 64;
     const MIN_LEASES: usize = 16;
 
-    pub(crate) fn new(capacity: usize) -> Self {
-        let cold = Box::new(Cold { capacity, ..Cold::default() });
+    pub(crate) fn new(capacity: usize, holders: Holders) -> Self {
+        let cold = Box::new(Cold { capacity, holders, ..Cold::default() });
         Self { now: Timestamp::default(), table: Table::default(), cold }
     }
 
@@ -120,6 +122,15 @@ impl Shard {
         self.len() < self.cold.capacity || self.make_room(now)
     }
 
+    /// Returns `true` if a concurrency limit can have one more holder.
+    pub(crate) fn has_room_for_holder(&mut self, fingerprint: Fingerprint, now: Timestamp) -> bool {
+        if self.cold.holders.is_full() && now >= self.cold.sweep_heavy_at {
+            self.cold.sweep_heavy_at = now.plus(Self::HEAVY_SWEEP_EVERY);
+            self.sweep_heavy(now);
+        }
+        !self.cold.holders.is_full() && (self.contains(fingerprint) || self.has_room(now))
+    }
+
     /// Returns `true` if the subject has a slot.
     pub(crate) fn contains(&self, fingerprint: Fingerprint) -> bool {
         self.table.get(fingerprint).is_some() || self.cold.heavy.contains_key(&fingerprint)
@@ -164,6 +175,7 @@ impl Shard {
             None => Account::default(),
             Some(heavy) => {
                 self.cold.weight -= heavy.weight();
+                self.cold.holders.remove(&heavy.account.state);
                 std::mem::take(&mut heavy.account)
             }
         }
@@ -252,6 +264,7 @@ impl Shard {
             }
         }
         let heavy = Heavy { account, until };
+        self.cold.holders.add(&heavy.account.state);
         self.cold.weight += heavy.weight();
         self.cold.heavy.insert(fingerprint, heavy);
     }
@@ -261,10 +274,23 @@ impl Shard {
         self.cold.hand = self.table.sweep(self.cold.hand, Self::SWEEP, now.as_micros());
         if self.len() >= self.cold.capacity && now >= self.cold.sweep_heavy_at {
             self.cold.sweep_heavy_at = now.plus(Self::HEAVY_SWEEP_EVERY);
-            self.cold.heavy.retain(|_, heavy| heavy.until > now);
-            self.cold.weight = self.cold.heavy.values().map(Heavy::weight).sum();
+            self.sweep_heavy(now);
         }
         self.len() < self.cold.capacity
+    }
+
+    /// Evicts expired heavy accounts, and frees places whose leases have ended.
+    pub(crate) fn sweep_heavy(&mut self, now: Timestamp) {
+        let Cold { heavy, holders, .. } = &mut *self.cold;
+        heavy.retain(|_, heavy| {
+            holders.remove(&heavy.account.state);
+            if let State::Places(places) = &mut heavy.account.state {
+                places.prune(now);
+            }
+            holders.add(&heavy.account.state);
+            heavy.until > now
+        });
+        self.cold.weight = self.cold.heavy.values().map(Heavy::weight).sum();
     }
 }
 

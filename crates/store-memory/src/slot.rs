@@ -53,7 +53,7 @@ impl Packed {
             Parameters::FixedWindow(m) => State::Window(m.unpack(self)),
             Parameters::Calendar(m) => State::Window(m.unpack(self)),
             Parameters::SlidingWindowCounter(m) => State::Counter(m.unpack(self)),
-            Parameters::SlidingWindow(_) => State::Fresh,
+            Parameters::SlidingWindow(_) | Parameters::Concurrency(_) => State::Fresh,
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use headgate::{
     Batch, Check, Clock, Cost, InvalidCheck, Key, Limit, Outcome, Outcomes, Store, StoreFuture,
-    SyncStore, SystemClock, Verb, algorithm::Meter, limit::Parameters,
+    SyncStore, SystemClock, Timestamp, Verb, algorithm::Meter, limit::Parameters,
 };
 use smallvec::SmallVec;
 
@@ -12,6 +12,7 @@ use crate::{
     Builder,
     fast_path::{Decided, NewSubject},
     fingerprint::{Fingerprint, Fingerprints, Shape},
+    holders::Holders,
     lock::{CacheAligned, Mutex, lock},
     locked::LockedShards,
     overflow::Overflow,
@@ -26,6 +27,7 @@ pub struct MemoryStore<C = SystemClock> {
     pub(crate) fingerprints: Fingerprints,
     pub(crate) shards: Box<[CacheAligned<Mutex<Shard>>]>,
     pub(crate) overflow: Overflow,
+    pub(crate) holders: Holders,
 }
 
 impl MemoryStore {
@@ -129,7 +131,7 @@ impl<C: Clock> MemoryStore<C> {
             Parameters::FixedWindow(meter) => self.acquire_by(meter, check),
             Parameters::SlidingWindowCounter(meter) => self.acquire_by(meter, check),
             Parameters::Calendar(meter) => self.acquire_by(meter, check),
-            Parameters::SlidingWindow(_) => None,
+            Parameters::SlidingWindow(_) | Parameters::Concurrency(_) => None,
         }
     }
 
@@ -169,6 +171,8 @@ impl<C: Clock> MemoryStore<C> {
             .collect();
         if let ([check], [fingerprint]) = (checks, &fingerprints[..])
             && verb != Verb::Reset
+            // Holders are counted for the whole store.
+            && check.limit().places().is_none()
             && let Some(outcome) = self.decide_heavy(*fingerprint, check, verb)
         {
             return outcome.into();
@@ -202,7 +206,7 @@ impl<C: Clock> MemoryStore<C> {
 
         let mut subjects: SmallVec<[Subject; 2]> = SmallVec::with_capacity(checks.len());
         for (check, fingerprint) in checks.iter().zip(fingerprints) {
-            subjects.push(locked.take(self, verb, check.limit(), *fingerprint, now));
+            subjects.push(locked.take(self, verb, check, *fingerprint, now));
         }
         let permits = |(check, subject): (&Check<'_>, &Subject)| subject.permits(check, verb, now);
         let allowed: SmallVec<[bool; 2]> = checks.iter().zip(&subjects).map(permits).collect();
@@ -237,6 +241,17 @@ impl<C: Clock> MemoryStore<C> {
         self.overflow.decisions()
     }
 
+    /// Frees places whose leases have ended, where no other call is deciding.
+    pub(crate) fn sweep_places(&self, now: Timestamp) {
+        if self.holders.sweep_is_due(now) {
+            for shard in &self.shards {
+                if let Some(mut shard) = shard.0.try_lock() {
+                    shard.sweep_heavy(now);
+                }
+            }
+        }
+    }
+
     #[inline]
     pub(crate) fn shard_of(&self, fingerprint: Fingerprint) -> usize {
         fingerprint.get() as usize & (self.shards.len() - 1)
@@ -263,6 +278,7 @@ impl<C: Clock> SyncStore for MemoryStore<C> {
     fn apply_one(&self, verb: Verb, check: Check<'_>) -> Outcome {
         if verb == Verb::Acquire
             && !check.mode().is_read_only()
+            && check.place().is_none()
             && let Ok(outcome) = self.acquire(check.key(), check.limit(), check.cost())
         {
             return outcome;

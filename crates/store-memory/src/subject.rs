@@ -19,6 +19,9 @@ pub(crate) struct Subject {
 pub(crate) enum KeptIn {
     /// A slot of its own.
     Slot,
+    /// A slot of its own, but the store has no room for another holder: a concurrency limit admits
+    /// none until a place is free. The sketch could not tell whose places are released.
+    Full,
     /// The cells of the sketch, which it shares with others. Nothing is returned to those, because
     /// it might be another subject's: refunds, and what settled, cancelled and expired reservations
     /// have left only age out. Nor is anything granted, or a settlement remembered.
@@ -29,7 +32,14 @@ pub(crate) enum KeptIn {
 }
 
 impl Subject {
+    /// Places of other subjects are in the way, and nobody knows when one is free.
+    const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
+
     pub(crate) fn permits(&self, check: &Check<'_>, verb: Verb, now: Timestamp) -> bool {
+        if matches!(self.kept_in, KeptIn::Full) {
+            let id = verb.reservation().or_else(|| check.place().map(|place| place.id));
+            return id.is_some_and(|id| self.account.holds(id));
+        }
         self.no_lease_for(verb).is_none() && self.account.permits(check, verb, now)
     }
 
@@ -44,7 +54,7 @@ impl Subject {
         takes: bool,
     ) -> Option<Grant> {
         match self.kept_in {
-            KeptIn::Slot => {
+            KeptIn::Slot | KeptIn::Full => {
                 let grant = self.account.act(check, verb, now, takes);
                 // Its usage from before it had a slot is deleted, too.
                 if verb == Verb::Reset && takes {
@@ -101,8 +111,17 @@ impl Subject {
         allowed: bool,
     ) -> Outcome {
         let (limit, cost) = (check.limit(), check.cost());
-        if matches!(self.kept_in, KeptIn::Slot) {
-            return self.account.outcome(limit, verb, cost, now, allowed);
+        match self.kept_in {
+            KeptIn::Slot => return self.account.outcome(limit, verb, cost, now, allowed),
+            KeptIn::Full => {
+                let mut outcome = self.account.outcome(limit, verb, cost, now, allowed);
+                if !allowed {
+                    outcome.remaining = 0;
+                    outcome.retry_after = outcome.retry_after.max(Self::FULL_RETRY_AFTER);
+                }
+                return outcome;
+            }
+            KeptIn::Overflow { .. } => {}
         }
         let standing = |id| self.account.standing(limit, id, now);
         let outcome = limit.outcome(&self.account.state, cost, now, allowed);

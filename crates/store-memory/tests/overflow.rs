@@ -68,7 +68,7 @@ impl Full {
 /// Limits of every algorithm, of `number` in about a minute.
 fn limits(number: u64) -> Vec<Limit> {
     let minute = Duration::from_secs(60);
-    let algorithms = Algorithm::ALL.into_iter().filter(|name| *name != Algorithm::Calendar);
+    let algorithms = Algorithm::RATES.into_iter().filter(|name| *name != Algorithm::Calendar);
     let limits = algorithms.map(|algorithm| Limit::new(algorithm, number, minute).unwrap());
     limits.chain([Limit::calendar(number, Period::Day, "UTC").unwrap()]).collect()
 }

@@ -5,7 +5,7 @@ mod reply;
 use std::iter;
 
 use headgate::{
-    Check, CheckMode, Timestamp, Verb,
+    Check, CheckMode, LeaseId, Place, Timestamp, Verb,
     algorithm::{Bucket, Calendar, bucket},
     limit::Parameters,
 };
@@ -199,6 +199,7 @@ fn pack(packed: &mut Vec<u8>, check: &Check<'_>, now: Timestamp) {
         Parameters::Calendar(c) => (4, c.limit(), 0),
         Parameters::SlidingWindowCounter(w) => (5, w.limit().into(), w.window()),
         Parameters::SlidingWindow(w) => (6, w.limit().into(), w.window()),
+        Parameters::Concurrency(c) => (7, c.limit().into(), c.window()),
     };
     packed.push(algorithm);
     for number in [check.cost().get(), first, second] {
@@ -214,8 +215,17 @@ fn pack(packed: &mut Vec<u8>, check: &Check<'_>, now: Timestamp) {
         Parameters::SlidingWindowCounter(w) => list(packed, b' ', [w.window()]),
         Parameters::FixedWindow(w) => list(packed, b' ', [w.window()]),
         Parameters::SlidingWindow(_) => {}
+        Parameters::Concurrency(_) => {
+            let Place { id, lease } = check.place().unwrap_or_else(|| nameless(check));
+            packed.extend_from_slice(format!("{id}:{}", lease.as_micros()).as_bytes());
+        }
     }
     packed.push(0);
+}
+
+/// The lease of an acquisition that names none: nobody can release it.
+pub(crate) fn nameless(check: &Check<'_>) -> Place {
+    Place { id: LeaseId::random(), lease: check.limit().window().unwrap_or_default() }
 }
 
 /// Writes numbers with `itoa`: `fmt` takes longer than the rest of the encoding.

@@ -33,6 +33,9 @@ use recent_keys::RecentKeys;
 /// Therefore a subject with a key in Redis is always decided exactly; the process adds at most the
 /// rate, a burst of one second, and the shared keys; and new subjects together never get more than
 /// the shared keys allow. A single new subject may get less than its limit.
+///
+/// Keys of concurrency limits are exempt: a place must be found again to be renewed or released,
+/// by any process, and its key lasts no longer than its lease.
 pub struct NewcomerBound {
     store: Arc<RedisStore>,
     clock: Arc<dyn Clock>,
@@ -69,7 +72,7 @@ impl NewcomerBound {
         let adds = matches!(verb, Verb::Acquire | Verb::Lease | Verb::Reserve { .. });
         let is_over = |check: &Check<'_>| {
             let subject = self.recent.hash(check.key());
-            if check.mode().is_read_only() || self.recent.contains(subject, steady, ttl(check)) {
+            if is_exempt(check) || self.recent.contains(subject, steady, ttl(check)) {
                 return false;
             }
             let may_add = adds && self.rate.take(steady);
@@ -153,12 +156,18 @@ fn rejected(error: impl fmt::Display) -> StoreError {
     StoreError::Refused(error.to_string())
 }
 
+/// Returns `true` if the check adds nothing, or what it adds is not shared.
+fn is_exempt(check: &Check<'_>) -> bool {
+    check.mode().is_read_only() || check.limit().places().is_some()
+}
+
 /// TTL of the state of a check, in microseconds.
 fn ttl(check: &Check<'_>) -> u64 {
     match check.limit().parameters() {
         Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => bucket.fill_time(),
         Parameters::FixedWindow(window) => window.window(),
         Parameters::SlidingWindow(window) => window.window(),
+        Parameters::Concurrency(places) => places.window(),
         Parameters::SlidingWindowCounter(window) => window.window() * 2,
         Parameters::Calendar(calendar) => {
             let (start, end) = calendar.bounds(headgate::Timestamp::from_micros(0));

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 /// Everything that is not in `fast_path.lua`. It is wrapped in one function, so that calls on the
 /// fast path do not create the functions in it.
-const SLOW_PATH: [&str; 8] = [
+const SLOW_PATH: [&str; 9] = [
     include_str!("lua/prelude.lua"),
     include_str!("lua/token_bucket.lua"),
     include_str!("lua/leaky_bucket.lua"),
@@ -12,6 +12,7 @@ const SLOW_PATH: [&str; 8] = [
     include_str!("lua/calendar.lua"),
     include_str!("lua/sliding_window.lua"),
     include_str!("lua/sliding_window_counter.lua"),
+    include_str!("lua/concurrency.lua"),
     include_str!("lua/slow_path.lua"),
 ];
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use headgate::{Batch, Clock, Outcomes, Store, StoreError, StoreFuture, Verb};
+use headgate::{Batch, Check, Clock, Outcomes, Store, StoreError, StoreFuture, Verb};
 
 use crate::{
-    Inspection, RedisConfig, Status, inspection, multi_slot::MultiSlotBatch, runner::ScriptRunner,
+    Inspection, RedisConfig, Status, call, inspection, multi_slot::MultiSlotBatch,
+    runner::ScriptRunner,
 };
 
 /// A store on Redis or Valkey.
@@ -83,11 +84,19 @@ impl RedisStore {
         let (runner, batch) = (self.runner.clone(), batch.to_owned());
         let decided = tokio::spawn(async move {
             let spaces = batch.spaces();
-            MultiSlotBatch::new(&runner, batch.as_batch(&spaces).checks())
-                .apply(Verb::Acquire)
-                .await
+            let batch = batch.as_batch(&spaces);
+            let checks: Vec<Check<'_>> = batch.checks().iter().map(with_name).collect();
+            MultiSlotBatch::new(&runner, &checks).apply(Verb::Acquire).await
         });
         decided.await.unwrap_or_else(|ended| Err(StoreError::unavailable(ended)))
+    }
+}
+
+/// Names the lease of places, so that their acquisition can be undone.
+fn with_name<'a>(check: &Check<'a>) -> Check<'a> {
+    match check.limit().places() {
+        Some(_) if check.place().is_none() => check.holding(call::nameless(check)),
+        _ => *check,
     }
 }
 

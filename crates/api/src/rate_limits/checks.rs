@@ -1,6 +1,7 @@
 //! Checks by rules.
 
 mod attributes;
+mod places;
 mod reservations;
 
 use std::sync::Arc;

@@ -17,6 +17,14 @@ pub enum ReservationRefusal {
     /// An idempotency key was used before.
     #[error("{0}")]
     RequestIdReused(String),
+    /// The text is not the id of a lease.
+    #[error("lease not found: {0}")]
+    NoSuchLease(String),
+    /// The lease has ended.
+    #[error(
+        "the lease has ended, and its places may have another holder: stop the work, or acquire again"
+    )]
+    LeaseEnded,
     /// Nothing was taken under an idempotency key.
     #[error("{0}")]
     NoCharge(String),
@@ -28,6 +36,11 @@ impl ReservationRefusal {
         Self::NotFound(id.chars().take(64).collect())
     }
 
+    /// The refusal of an unknown id of a lease, which is shortened.
+    pub fn no_such_lease(id: &str) -> Self {
+        Self::NoSuchLease(id.chars().take(64).collect())
+    }
+
     /// The code on every surface.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -35,6 +48,8 @@ impl ReservationRefusal {
             Self::Expired(_) => "SYS_RATELIMIT_RESERVATION_EXPIRED",
             Self::Settled(_) => "SYS_RATELIMIT_RESERVATION_CONFLICT",
             Self::RequestIdReused(_) => "SYS_RATELIMIT_REQUEST_ID_CONFLICT",
+            Self::NoSuchLease(_) => "SYS_RATELIMIT_LEASE_NOT_FOUND",
+            Self::LeaseEnded => "SYS_RATELIMIT_LEASE_ENDED",
             Self::NoCharge(_) => "SYS_RATELIMIT_REQUEST_NOT_FOUND",
         }
     }

@@ -50,6 +50,11 @@ impl ErrorResponse {
         self.status == StatusCode::TOO_MANY_REQUESTS
     }
 
+    /// Whether the resource is in another state than the request needs.
+    pub(crate) fn is_conflict(&self) -> bool {
+        self.status == StatusCode::CONFLICT
+    }
+
     /// The body as the server sent it.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body

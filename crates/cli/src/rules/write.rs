@@ -56,8 +56,8 @@ struct RuleOptions {
     /// Display name.
     #[arg(long)]
     name: Option<String>,
-    /// Algorithm: `token_bucket`, `sliding_window`, `sliding_window_counter`, `fixed_window` or
-    /// `leaky_bucket`.
+    /// Algorithm: `token_bucket`, `sliding_window`, `sliding_window_counter`, `fixed_window`,
+    /// `leaky_bucket` or `concurrency`.
     #[arg(long)]
     algorithm: Option<String>,
     /// Units that may be consumed at once; the limit by default.

@@ -34,6 +34,8 @@ mod request_id;
 mod reservations;
 mod rolling;
 mod rules;
+#[cfg(unix)]
+mod run;
 mod serve;
 mod simultaneous_start;
 mod subjects;

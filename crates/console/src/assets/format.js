@@ -50,5 +50,6 @@ export function time(text, { near = false } = {}) {
 
 /** Formats a limit and its window. */
 export function limit(rule) {
-  return t("limit.per", { limit: number(rule.limit), window: seconds(rule.window_seconds) });
+  const text = rule.algorithm === "concurrency" ? "limit.at_once" : "limit.per";
+  return t(text, { limit: number(rule.limit), window: seconds(rule.window_seconds) });
 }

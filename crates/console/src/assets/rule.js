@@ -11,7 +11,7 @@ import { go, link } from "./router.js";
 import { RULES, SCOPES } from "./rules.js";
 import { BLANK_SELECTOR, SELECTOR, isSelector, selectorFields } from "./selector.js";
 
-const ALGORITHMS = ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_window_counter"];
+const ALGORITHMS = ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_window_counter", "concurrency"];
 const FAIL_MODES = ["capped", "open", "closed", "local"];
 const SUBJECTS = ["scope", "identifier_pattern"];
 const FIELDS = ["name", ...SUBJECTS, ...SELECTOR, "limit", "window_seconds", "algorithm", "burst", "fail_mode", "lease", "enabled"];

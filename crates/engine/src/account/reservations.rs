@@ -3,7 +3,7 @@
 use super::Account;
 use crate::{
     Check, Cost, Lease, LeaseId, Limit, Settled, Spent, Standing, State, Timestamp,
-    algorithm::TakenAt,
+    algorithm::{TakenAt, concurrency::Holder},
 };
 
 impl Account {
@@ -124,6 +124,9 @@ impl Account {
 
     /// The standing of a reservation.
     pub fn standing(&self, limit: &Limit, id: LeaseId, now: Timestamp) -> Standing {
+        if let State::Places(places) = &self.state {
+            return places.holder(id).map_or(Standing::Ended, Holder::standing);
+        }
         if let Some(found) = self.lease(id) {
             let Lease { units: held, expires_at, .. } = self.leases[found];
             return Standing::Pending { held, expires_at };

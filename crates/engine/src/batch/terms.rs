@@ -1,7 +1,9 @@
 //! What single verbs need to know of a check.
 
+use std::time::Duration;
+
 use super::Check;
-use crate::{Cost, Extra, Timestamp};
+use crate::{Cost, Extra, LeaseId, Timestamp};
 
 /// What a verb needs to know of a check besides its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,18 @@ pub(super) enum Terms {
     TakenAt(Timestamp),
     /// For [`Verb::Commit`](crate::Verb::Commit) and [`Verb::Use`](crate::Verb::Use).
     Spent(Spent),
+    /// For [`Verb::Acquire`](crate::Verb::Acquire) of a concurrency limit.
+    Place(Place),
+}
+
+/// The lease under which places of a concurrency limit are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Identifies the lease in [`Verb::Use`](crate::Verb::Use), which renews it, and in
+    /// [`Verb::Cancel`](crate::Verb::Cancel), which releases it.
+    pub id: LeaseId,
+    /// Time until it ends; a longer one than the limit's longest lease counts as that.
+    pub lease: Duration,
 }
 
 /// The units of a reservation that were spent.
@@ -68,6 +82,23 @@ impl Check<'_> {
     #[must_use]
     pub const fn spent(self, spent: Spent) -> Self {
         Self { terms: Terms::Spent(spent), ..self }
+    }
+
+    /// Sets the lease under which [`Verb::Acquire`](crate::Verb::Acquire) takes places of a
+    /// concurrency limit. Without, nobody can release them: they are held for the longest lease.
+    ///
+    /// Repeating an acquisition with the same id renews the lease, and takes nothing.
+    #[must_use]
+    pub const fn holding(self, place: Place) -> Self {
+        Self { terms: Terms::Place(place), ..self }
+    }
+
+    /// The lease under which places of a concurrency limit are taken.
+    pub const fn place(&self) -> Option<Place> {
+        match self.terms {
+            Terms::Place(place) => Some(place),
+            _ => None,
+        }
     }
 
     /// The units that [`Verb::Lease`](crate::Verb::Lease) takes beyond the cost.

@@ -281,7 +281,10 @@ impl BatchLimiter {
         let batch = batch.spending(|i| Spent::with_overdraft(units(i)));
         let verb = Verb::Use { id: reservation.id, lease };
         let outcomes = self.done(verb, &batch).await?;
-        let counted = |check: &Check<'_>| check.was_spent().is_some_and(|it| it.units() > 0);
+        // A place is held, not spent.
+        let counted = |check: &Check<'_>| {
+            check.limit().places().is_none() && check.was_spent().is_some_and(|it| it.units() > 0)
+        };
         let all: SmallVec<[Usage; 2]> = outcomes.iter().filter_map(Usage::of).collect();
         let charged = batch.checks().iter().zip(&outcomes).filter(|(check, _)| counted(check));
         let fewest = charged.filter_map(|(_, outcome)| Usage::of(outcome));
@@ -360,7 +363,7 @@ impl Usage {
     }
 }
 
-fn is_bounded(lease: Duration) -> bool {
+pub(super) fn is_bounded(lease: Duration) -> bool {
     (Lease::MIN_DURATION..=Lease::MAX_DURATION).contains(&lease)
 }
 

@@ -16,6 +16,7 @@ macro_rules! with_meter {
             Parameters::SlidingWindowCounter($meter) => $call,
             Parameters::FixedWindow($meter) => $call,
             Parameters::Calendar($meter) => $call,
+            Parameters::Concurrency($meter) => $call,
         }
     };
 }
@@ -82,7 +83,8 @@ impl Limit {
             Parameters::SlidingWindow(_)
             | Parameters::SlidingWindowCounter(_)
             | Parameters::FixedWindow(_)
-            | Parameters::Calendar(_) => None,
+            | Parameters::Calendar(_)
+            | Parameters::Concurrency(_) => None,
         }
     }
 

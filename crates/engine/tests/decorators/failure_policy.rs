@@ -291,3 +291,53 @@ fn verbs_other_than_admissions_keep_their_error() {
         assert!(at_once(policy.apply(verb, &check.into())).is_err(), "{verb:?}");
     }
 }
+
+#[test]
+fn a_lease_is_renewed_as_the_failure_mode_says() {
+    let (primary, policy, clock) = policy_at(1);
+    let limiter = BatchLimiter::new(policy);
+    let longest = Duration::from_secs(60);
+    let (limit, lease) = (Limit::concurrency(1, longest).unwrap(), Duration::from_secs(10));
+    let check = |mode: FailMode| {
+        let key = Key::new(mode.name()).unwrap();
+        Batch::from(Check::new(key, &limit, Cost::ONE).unwrap().with_fail_mode(mode))
+    };
+    let acquire = |mode| at_once(limiter.acquire(&check(mode), lease));
+    let permits = FailMode::ALL.map(|mode| acquire(mode).unwrap().0);
+    primary.down.store(true, Relaxed);
+    clock.advance(Duration::from_secs(5));
+    for (mode, permit) in FailMode::ALL.into_iter().zip(&permits) {
+        let renewed = at_once(limiter.renew(permit, lease));
+        assert_eq!(renewed.is_ok(), mode != FailMode::Closed, "{mode}: {renewed:?}");
+        if let Ok(ends) = renewed {
+            assert_eq!(ends, START.plus(15_000_000), "{mode}");
+        }
+        let another = acquire(mode);
+        assert_eq!(another.is_ok(), mode == FailMode::Open, "{mode}: {another:?}");
+    }
+    // The store is back, and the leases have ended there.
+    clock.advance(Duration::from_secs(6));
+    primary.down.store(false, Relaxed);
+    for (mode, permit) in FailMode::ALL.into_iter().zip(&permits) {
+        let renewed = at_once(limiter.renew(permit, lease));
+        assert_eq!(renewed.is_ok(), mode.counts(), "{mode}: {renewed:?}");
+        let taken = at_once(limiter.peek(&check(mode))).unwrap().remaining == 0;
+        assert_eq!(taken, mode.counts(), "{mode}: what was held locally is held in the store");
+    }
+}
+
+#[test]
+fn a_denied_place_is_not_remembered() {
+    let (primary, policy) = policy(1);
+    let limiter = BatchLimiter::new(policy);
+    let limit = Limit::concurrency(1, Duration::from_secs(60)).unwrap();
+    let check = Check::new(Key::new("k").unwrap(), &limit, Cost::ONE).unwrap();
+    let batch = Batch::from(check.with_fail_mode(FailMode::Capped));
+    let lease = Duration::from_secs(10);
+    let (permit, _) = at_once(limiter.acquire(&batch, lease)).unwrap();
+    assert!(at_once(limiter.acquire(&batch, lease)).is_err());
+    primary.down.store(true, Relaxed);
+    let admitted = at_once(limiter.acquire(&batch, lease)).unwrap().1;
+    assert_eq!(admitted.degraded.unwrap().name(), "capped", "its holder may have released it");
+    drop(permit);
+}

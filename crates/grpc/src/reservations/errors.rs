@@ -1,3 +1,4 @@
+use headgate::StoreError;
 use headgate_api::rate_limits::ReservationRefusal;
 use headgate_ratelimit::usecase::{RefundError, ReservationError};
 
@@ -12,6 +13,7 @@ impl From<ReservationError> for CallError {
         let message = error.to_string();
         match error {
             ReservationError::Store(cause) => Self::store(&cause),
+            ReservationError::DeniedBy(_) => Self::store(&StoreError::Refused(message)),
             ReservationError::Check(_, error) => error.into(),
             ReservationError::Ttl => Self::field("ttl_seconds", message),
             ReservationError::Costs { .. } => Self::field("costs", message),

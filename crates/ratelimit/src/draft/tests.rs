@@ -51,7 +51,7 @@ fn all_errors_are_reported_at_once() {
         "limit must be greater than 0",
         "window_seconds must be greater than 0",
         "name must have 1 to 255 characters",
-        "algorithm must be one of: token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket",
+        "algorithm must be one of: token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket, concurrency",
         "burst must be greater than 0",
         "fail_mode must be one of: capped, open, closed, local",
         "lease.share_percent must be 1 to 50, or 0 for no leases",

@@ -136,8 +136,8 @@ fn key_suffixes_cover_all_windows_and_algorithms() {
     let snapshot = snapshot(vec![rule("user", "u1", 10), rule("user", "*", 3600)], None);
     let suffixes = snapshot.key_suffixes(Scope::User, "u1");
     let names: Vec<&str> = suffixes.iter().map(|(.., suffix)| suffix.as_str()).collect();
-    // 10 and 3600 from the rules, 60 from the default; five algorithms each.
-    assert_eq!(names.len(), 15);
+    // 10 and 3600 from the rules, 60 from the default; six algorithms each.
+    assert_eq!(names.len(), 18);
     assert!(names.contains(&":60") && names.contains(&":10:sliding_window"), "{names:?}");
 }
 

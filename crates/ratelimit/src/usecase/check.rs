@@ -1,6 +1,7 @@
 //! Checks by rules.
 
 mod attributes;
+pub mod places;
 mod refundable;
 pub mod reservations;
 mod resolve;
@@ -9,8 +10,8 @@ mod shared;
 use std::{sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, BatchError, BatchLimiter, Check, Cost, Decision, Key, KeyError, KeySpace, Outcome,
-    StoreError, Verb,
+    Batch, BatchError, BatchLimiter, Cost, Decision, Key, KeyError, KeySpace, Outcome, StoreError,
+    Verb,
 };
 use smallvec::SmallVec;
 use thiserror::Error;
@@ -178,10 +179,10 @@ impl CheckRateLimit {
         }
         let spaces: SmallVec<[KeySpace<'_>; 2]> =
             stack.iter().map(|rule| rule.space(question.scope)).collect();
-        let checks = stack.iter().zip(&spaces).map(|(rule, space)| {
-            let check = Check::new(question.subject.within(space), rule.limit(), question.cost)?;
-            Ok(rule.applied_to(check))
-        });
+        let checks = stack
+            .iter()
+            .zip(&spaces)
+            .map(|(rule, space)| Ok(rule.check(question.subject.within(space), question.cost)?));
         let checks = checks.collect::<Result<SmallVec<[_; 2]>, CheckError>>()?;
         let outcomes = self.limiter.apply(verb, &Batch::new(checks)?).await?;
         Ok(Verdict::of(&stack, &outcomes))
@@ -195,8 +196,8 @@ impl CheckRateLimit {
         question: &Question<'_>,
     ) -> Result<Verdict, CheckError> {
         let space = rule.space(question.scope);
-        let check = Check::new(question.subject.within(&space), rule.limit(), question.cost)?;
-        let outcomes = self.limiter.apply(verb, &rule.applied_to(check).into()).await?;
+        let check = rule.check(question.subject.within(&space), question.cost)?;
+        let outcomes = self.limiter.apply(verb, &check.into()).await?;
         Ok(Verdict { decision: outcomes[0].into(), rule: Arc::clone(rule), stack: Vec::new() })
     }
 

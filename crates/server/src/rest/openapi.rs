@@ -15,7 +15,7 @@ use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
 use super::{
-    actuator, audit, check, config, documents, error, events, explain, health, json, keyed,
+    actuator, audit, check, config, documents, error, events, explain, health, json, keyed, leases,
     metrics, quotas, refund, reservations, reset, rules, usage,
 };
 
@@ -42,6 +42,7 @@ const METRICS: &str = "/metrics";
     tags(
         (name = "checks", description = "Decisions on requests of subjects. Need no token."),
         (name = "reservations", description = "Units of rate limits that are taken before their use is known. Need no token."),
+        (name = "leases", description = "Places of concurrency limits, held under leases. Need no token."),
         (name = "keys", description = "Decisions by key and algorithm, without rules. Only a reset needs a token."),
         (name = "rules", description = "Rules: the limits."),
         (name = "subjects", description = "Usage, explanation and reset of subjects."),
@@ -57,6 +58,9 @@ const METRICS: &str = "/metrics";
         check::check,
         check::batch::check_batch,
         refund::refund,
+        leases::acquire,
+        leases::renew,
+        leases::release,
         reservations::reserve,
         reservations::get,
         reservations::changes::spend,

@@ -19,6 +19,7 @@ use headgate_ratelimit::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+pub(super) use self::wire::names;
 use self::wire::{WireReservation, WireReserved};
 use super::{
     check::{WireQuestion, request_id},
@@ -140,20 +141,7 @@ impl WireReserve<'_> {
         &'s self,
         request_id: Result<Option<&'s str>, Detail>,
     ) -> Result<ReservationRequest<'s>, Vec<Detail>> {
-        let mut wrong = Vec::new();
-        if !(1..=ReservationId::MAX_CHECKS).contains(&self.checks.len()) {
-            let message = format!("checks must have 1 to {} items", ReservationId::MAX_CHECKS);
-            wrong.push(Detail::new("checks", "length", message));
-        }
-        let mut checks = Vec::with_capacity(self.checks.len());
-        for (i, check) in self.checks.iter().take(ReservationId::MAX_CHECKS).enumerate() {
-            match single(check) {
-                Ok(check) => checks.push(check),
-                Err(details) => {
-                    wrong.extend(details.into_iter().map(|detail| detail.within("checks", i)));
-                }
-            }
-        }
+        let (checks, mut wrong) = read_checks(&self.checks);
         let ttl = ttl(&self.ttl_seconds).unwrap_or_else(|detail| {
             wrong.push(detail);
             ReservationId::DEFAULT_TTL
@@ -165,6 +153,25 @@ impl WireReserve<'_> {
         let request = ReservationRequest { checks, ttl, request_id };
         if wrong.is_empty() { Ok(request) } else { Err(wrong) }
     }
+}
+
+/// Reads the checks of a request, and what is wrong with them.
+pub(super) fn read_checks<'s>(wire: &'s [WireQuestion<'_>]) -> (Vec<AnyQuestion<'s>>, Vec<Detail>) {
+    let mut wrong = Vec::new();
+    if !(1..=ReservationId::MAX_CHECKS).contains(&wire.len()) {
+        let message = format!("checks must have 1 to {} items", ReservationId::MAX_CHECKS);
+        wrong.push(Detail::new("checks", "length", message));
+    }
+    let mut checks = Vec::with_capacity(wire.len());
+    for (i, check) in wire.iter().take(ReservationId::MAX_CHECKS).enumerate() {
+        match single(check) {
+            Ok(check) => checks.push(check),
+            Err(details) => {
+                wrong.extend(details.into_iter().map(|detail| detail.within("checks", i)));
+            }
+        }
+    }
+    (checks, wrong)
 }
 
 /// Reads a check, which has no options of its own.
@@ -181,20 +188,27 @@ fn single<'s>(check: &'s WireQuestion<'_>) -> Result<AnyQuestion<'s>, Vec<Detail
 }
 
 fn ttl(field: &Field<'_>) -> Result<Duration, Detail> {
+    match field {
+        Field::Missing | Field::Null => Ok(ReservationId::DEFAULT_TTL),
+        given => duration("ttl_seconds", given),
+    }
+}
+
+/// Reads a duration in seconds from the field `name`.
+pub(super) fn duration(name: &'static str, field: &Field<'_>) -> Result<Duration, Detail> {
     let seconds = match field {
-        Field::Missing | Field::Null => return Ok(ReservationId::DEFAULT_TTL),
         Field::Number(seconds) => u64::try_from(*seconds).unwrap_or_default(),
         other => {
-            let message = format!("ttl_seconds must be a whole number, got {}", other.kind());
-            return Err(Detail::new("ttl_seconds", "wrong_type", message));
+            let message = format!("{name} must be a whole number, got {}", other.kind());
+            return Err(Detail::new(name, "wrong_type", message));
         }
     };
     let (min, max) = (ReservationId::MIN_TTL.as_secs(), ReservationId::MAX_TTL.as_secs());
     if (min..=max).contains(&seconds) {
         return Ok(Duration::from_secs(seconds));
     }
-    let message = format!("ttl_seconds must be between {min} and {max}");
-    Err(Detail::new("ttl_seconds", "out_of_range", message))
+    let message = format!("{name} must be between {min} and {max}");
+    Err(Detail::new(name, "out_of_range", message))
 }
 
 /// Parses an id; an invalid one is an unknown one.

@@ -9,9 +9,10 @@ pub(super) use self::{
         Scope, SubjectType, Window,
     },
     errors::{
-        Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late,
-        LimitReservationEnded, ListConflict, NoRefund, NoSuchCheck, NoSuchLimitReservation,
-        NoSuchQuota, NoSuchReservation, NoSuchRule, NoSuchService, Protected, QuotaExists,
-        RequestIdReused, RequestIdUsed, ReservationEnded, Undecided, Unloadable, WithBody,
+        Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late, LeaseEnded,
+        LimitReservationEnded, ListConflict, NoRefund, NoSuchCheck, NoSuchLease,
+        NoSuchLimitReservation, NoSuchQuota, NoSuchReservation, NoSuchRule, NoSuchService,
+        Protected, QuotaExists, RequestIdReused, RequestIdUsed, ReservationEnded, Undecided,
+        Unloadable, WithBody,
     },
 };

@@ -7,6 +7,7 @@ pub(crate) mod client;
 mod errors;
 mod health;
 mod outage;
+mod places;
 mod raw;
 mod reservations;
 mod rules;

@@ -30,6 +30,7 @@ mod many_rules;
 mod module_graph;
 mod openapi;
 mod overload;
+mod places;
 mod quotas;
 mod redis;
 mod redis_trouble;

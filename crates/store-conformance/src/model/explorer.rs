@@ -322,6 +322,7 @@ fn hash_state<H: Hasher>(state: &State, hasher: &mut H) {
         State::Window(window) => format!("{window:?}").hash(hasher),
         State::Counter(counter) => format!("{counter:?}").hash(hasher),
         State::Log(log) => format!("{log:?}").hash(hasher),
+        State::Places(places) => format!("{places:?}").hash(hasher),
     }
 }
 
@@ -339,7 +340,7 @@ fn path(origins: &[Option<(usize, Action)>]) -> Vec<Action> {
 
 #[test]
 fn no_schedule_of_two_instances_spends_more_than_the_limit() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in Algorithm::RATES {
         for scope in SCOPES {
             let search = Explorer::new(Protocol::Sound, algorithm, scope).search();
             assert!(search.excess.is_none(), "{algorithm}: {:?}", search.excess);
@@ -352,7 +353,7 @@ fn no_schedule_of_two_instances_spends_more_than_the_limit() {
 fn exploring_finds_every_mistake() {
     for mistake in Protocol::MISTAKES {
         let excess = |(algorithm, scope)| Explorer::new(mistake, algorithm, scope).search().excess;
-        let mut all = Algorithm::ALL.iter().flat_map(|it| SCOPES.map(|scope| (*it, scope)));
+        let mut all = Algorithm::RATES.iter().flat_map(|it| SCOPES.map(|scope| (*it, scope)));
         let found = all.find_map(excess);
         assert!(found.is_some(), "{mistake:?}");
     }

@@ -23,6 +23,8 @@ pub(super) struct Naive {
     settled: Vec<(LeaseId, u64, u64)>,
     /// Granted units and the ends of their grants.
     granted: Vec<(u64, u64)>,
+    /// Holders of places: their leases, if they have names, places and ends.
+    places: Vec<(Option<LeaseId>, u64, u64)>,
 }
 
 /// A pending reservation.
@@ -47,6 +49,9 @@ impl Naive {
     ) -> (bool, u64, u64) {
         let now = now.as_micros();
         let (limit, cost) = (check.limit(), check.cost().get());
+        if let Parameters::Concurrency(_) = limit.parameters() {
+            return self.apply_to_places(verb, check, now);
+        }
         self.advance(limit, now);
         let until = check.grant_until().map(Timestamp::as_micros);
         let allowed = match verb {
@@ -70,6 +75,45 @@ impl Naive {
             _ => {}
         }
         (allowed, self.left(limit, now), granted)
+    }
+
+    fn apply_to_places(&mut self, verb: Verb, check: &Check<'_>, now: u64) -> (bool, u64, u64) {
+        self.places.retain(|(_, _, end)| *end > now);
+        let (limit, cost) = (check.limit(), check.cost().get());
+        let taken = |places: &[(_, u64, _)]| places.iter().map(|(_, units, _)| units).sum::<u64>();
+        let fits = taken(&self.places) + cost <= limit.capacity();
+        let longest = limit.window().unwrap_or_default();
+        let named = |id, lease: Duration| (Some(id), lease.min(longest));
+        let ended = |id| (Some(id), Duration::ZERO);
+        let (takes, (id, lease)) = match verb {
+            Verb::Acquire => {
+                (true, check.place().map_or((None, longest), |it| named(it.id, it.lease)))
+            }
+            Verb::Lease => (true, (None, longest)),
+            Verb::Reserve { id, lease } => (true, named(id, lease)),
+            Verb::Use { id, lease } => (false, named(id, lease)),
+            Verb::Commit(id) | Verb::Cancel(id) => (false, ended(id)),
+            Verb::Peek | Verb::Refund | Verb::GiveBack | Verb::Reset => (false, (None, longest)),
+        };
+        let end = now + lease.as_micros() as u64;
+        let mut own = self.places.iter_mut().filter(|place| id.is_some() && place.0 == id);
+        let is_held = own.next().map(|place| place.2 = end).is_some();
+        let allowed = match verb {
+            Verb::Peek => fits,
+            Verb::GiveBack => false,
+            Verb::Refund => true,
+            Verb::Reset => {
+                self.places.clear();
+                true
+            }
+            Verb::Commit(_) => is_held || check.was_spent().is_some(),
+            _ => is_held || takes && fits,
+        };
+        if takes && fits && !is_held {
+            self.places.push((id, cost, end));
+        }
+        self.places.retain(|(_, _, end)| *end > now);
+        (allowed, limit.capacity().saturating_sub(taken(&self.places)), 0)
     }
 
     /// Moves on to `now`: granted units are taken in the last microsecond of their grant, and
@@ -365,8 +409,9 @@ fn window_start(limit: &Limit, at: u64) -> u64 {
         Parameters::FixedWindow(fixed) => at - at % fixed.window(),
         Parameters::SlidingWindowCounter(counter) => at - at % counter.window(),
         Parameters::Calendar(calendar) => calendar.bounds(Timestamp::from_micros(at)).0,
-        Parameters::TokenBucket(_) | Parameters::LeakyBucket(_) | Parameters::SlidingWindow(_) => {
-            at
-        }
+        Parameters::TokenBucket(_)
+        | Parameters::LeakyBucket(_)
+        | Parameters::SlidingWindow(_)
+        | Parameters::Concurrency(_) => at,
     }
 }

@@ -16,9 +16,9 @@ impl Random {
         (z ^ (z >> 31)) % bound.max(1)
     }
 
-    /// A limit of any algorithm, and its window in microseconds.
+    /// A limit of any algorithm that counts units over time, and its window in microseconds.
     pub(super) fn limit(&mut self) -> (Limit, u64) {
-        let algorithm = Algorithm::ALL[self.below(Algorithm::ALL.len() as u64) as usize];
+        let algorithm = Algorithm::RATES[self.below(Algorithm::RATES.len() as u64) as usize];
         let number = 1 + self.below(60);
         if algorithm == Algorithm::Calendar {
             return (Limit::calendar(number, Period::Day, "UTC").unwrap(), 2_000_000);

@@ -172,7 +172,9 @@ fn within_the_limit(limit: &Limit, admitted: &[(u64, u64)]) -> Result<(), TestCa
                 }
                 parameters => {
                     let same = window_of(parameters, *at) == window_of(parameters, *from);
-                    let slides = limit.algorithm() == Algorithm::SlidingWindow;
+                    // Places without a name are held for a whole window.
+                    let sliding = [Algorithm::SlidingWindow, Algorithm::Concurrency];
+                    let slides = sliding.contains(&limit.algorithm());
                     if same || slides && at - from < window(limit) { most } else { u128::MAX }
                 }
             };
@@ -192,8 +194,9 @@ fn window_of(parameters: &Parameters, at: u64) -> u64 {
         Parameters::FixedWindow(w) => at / w.window(),
         Parameters::SlidingWindowCounter(w) => at / w.window(),
         Parameters::Calendar(c) => c.bounds(Timestamp::from_micros(at)).0,
-        Parameters::SlidingWindow(_) | Parameters::TokenBucket(_) | Parameters::LeakyBucket(_) => {
-            at
-        }
+        Parameters::TokenBucket(_)
+        | Parameters::LeakyBucket(_)
+        | Parameters::SlidingWindow(_)
+        | Parameters::Concurrency(_) => at,
     }
 }

@@ -1,11 +1,12 @@
 //! State of an algorithm as attributes.
 //!
-//! | algorithm | attributes, all N but `log` |
+//! | algorithm | attributes, all N but `log` and `places` |
 //! |---|---|
 //! | token and leaky bucket | `full_at`, `fraction`, `rate` |
 //! | fixed and calendar window | `end`, `count` |
 //! | sliding window counter | `start`, `previous`, `current` |
 //! | sliding window | `log`: 8 bytes of time and 4 of units for each entry, big-endian, oldest first |
+//! | concurrency | `places`: the id, the number of places and the end of each lease, 8 bytes each, in order of their ends |
 //!
 //! Every state also has `at`, the time of the last change, and `leases` while reservations are
 //! pending: id, units, start and end of each, 8 bytes each; `used` has the used units (8 bytes) and
@@ -16,19 +17,25 @@
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use headgate::{
     Account, Cost, Grant, Lease, LeaseId, Settled, State, Timestamp,
-    algorithm::{bucket, fixed_window, sliding_window, sliding_window_counter},
+    algorithm::{
+        bucket,
+        concurrency::{self, Holder},
+        fixed_window, sliding_window, sliding_window_counter,
+    },
 };
 
 use super::{Attributes, MAX_SECONDS, number, read_number};
 
 const AT: &str = "at";
 const LOG: &str = "log";
+const PLACES: &str = "places";
 const LEASES: &str = "leases";
 const USED: &str = "used";
 const SETTLED: &str = "settled";
 const GRANTS: &str = "grants";
 
 const ENTRY_BYTES: usize = 12;
+const HOLDER_BYTES: usize = 24;
 const LEASE_BYTES: usize = 32;
 const USED_BYTES: usize = 24;
 const SETTLED_BYTES: usize = 40;
@@ -61,6 +68,10 @@ pub(super) fn encode(account: &Account, at: Timestamp) -> Attributes {
                 bytes
             };
             put(LOG, binary(log.entries().flat_map(entry)));
+        }
+        State::Places(places) => {
+            let holder = |Holder { id, places, end }| [id.get(), u64::from(places), end];
+            put(PLACES, words(places.holders().flat_map(holder)));
         }
     }
     if !account.leases.is_empty() {
@@ -105,6 +116,8 @@ pub(super) fn decode(attributes: &Attributes) -> Option<(Account, Timestamp)> {
             previous: read_small(attributes, "previous")?,
             current: read_small(attributes, "current")?,
         })
+    } else if attributes.contains_key(PLACES) {
+        State::Places(Box::new(read_places(attributes)?))
     } else {
         State::Log(read_log(attributes, at)?)
     };
@@ -134,6 +147,17 @@ fn read_log(attributes: &Attributes, at: Timestamp) -> Option<sliding_window::St
     let is_valid = rest.is_empty() && is_sorted && u32::try_from(total).is_ok();
     // Only then: collecting a log adds up its units.
     is_valid.then(|| entries.into_iter().collect())
+}
+
+fn read_places(attributes: &Attributes) -> Option<concurrency::State> {
+    let holders = read_words::<HOLDER_BYTES, 3>(attributes, PLACES)?;
+    let holder = |[id, places, end]: &[u64; 3]| {
+        let places = u32::try_from(*places).ok().filter(|places| *places > 0)?;
+        Some(Holder { id: LeaseId::from(*id), places, end: time(*end)?.as_micros() })
+    };
+    let holders: Vec<Holder> = holders.iter().map(holder).collect::<Option<_>>()?;
+    let state: concurrency::State = holders.iter().copied().collect();
+    some_if(state.holders().eq(holders), state)
 }
 
 fn read_leases(attributes: &Attributes) -> Option<Vec<Lease>> {

@@ -34,7 +34,12 @@ impl Fixture for OnDynamoDb {
     }
 
     fn claims(&self, limit: &Limit) -> bool {
-        limit.algorithm() != Algorithm::SlidingWindow || limit.capacity() <= DynamoDbStore::MAX_LOG
+        let most = match limit.algorithm() {
+            Algorithm::SlidingWindow => DynamoDbStore::MAX_LOG,
+            Algorithm::Concurrency => DynamoDbStore::MAX_PLACES,
+            _ => u64::MAX,
+        };
+        limit.capacity() <= most
     }
 }
 
@@ -87,6 +92,22 @@ fn streams_stop_at_the_limit() {
     let runtime = runtime();
     let fixture = OnDynamoDb::at_our_time(&runtime, &server);
     runtime.block_on(suite::streams_stop_at_the_limit(&*fixture));
+}
+
+#[test]
+fn never_more_holders_than_places() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::never_more_holders_than_places(&*fixture));
+}
+
+#[test]
+fn a_place_is_free_when_its_lease_ends() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::a_place_is_free_when_its_lease_ends(&*fixture));
 }
 
 #[test]

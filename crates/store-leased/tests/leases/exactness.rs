@@ -173,7 +173,7 @@ impl Random {
     }
 
     fn limit(&mut self) -> Limit {
-        let algorithm = Algorithm::ALL[self.below(Algorithm::ALL.len() as u64) as usize];
+        let algorithm = Algorithm::RATES[self.below(Algorithm::RATES.len() as u64) as usize];
         let number = 1 + self.below(200);
         if algorithm == Algorithm::Calendar {
             return Limit::calendar(number, Period::Day, "UTC").unwrap();

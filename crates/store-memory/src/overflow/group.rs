@@ -31,6 +31,8 @@ impl Group {
             Parameters::Calendar(_) => (Encoding::Level, u64::MAX),
             Parameters::SlidingWindow(window) => (Encoding::Held, window.window()),
             Parameters::SlidingWindowCounter(window) => (Encoding::Held, window.window()),
+            // Never counted in the sketch: its places have holders.
+            Parameters::Concurrency(places) => (Encoding::Held, places.window()),
         };
         let scale = LASTS.iter().filter(|longest| lasts > **longest).count();
         Self(2 * scale + usize::from(encoding == Encoding::Held))

@@ -1,8 +1,8 @@
 //! Decoding of the reply of a script.
 
 use headgate::{
-    Account, Check, Grant, Lease, LeaseId, Limit, Outcome, Outcomes, Settled, State, Timestamp,
-    Verb,
+    Account, Check, Grant, Lease, LeaseId, Limit, Outcome, Outcomes, Settled, Standing, State,
+    Timestamp, Verb,
     algorithm::{
         Bucket, SlidingWindow, bucket, fixed_window,
         sliding_window::{self, Entry},
@@ -148,7 +148,7 @@ fn fast_path_outcome(
             previous: unsigned(first)?,
             current: unsigned(third.ok_or(MalformedReply)?)?,
         }),
-        Parameters::SlidingWindow(_) => return Err(MalformedReply),
+        Parameters::SlidingWindow(_) | Parameters::Concurrency(_) => return Err(MalformedReply),
     };
     Ok(limit.outcome(&state, cost, now, allowed))
 }
@@ -175,6 +175,7 @@ fn outcome(verb: Verb, check: &Check<'_>, part: &KeyReply<'_>) -> Result<Outcome
             return Ok(outcome.with_reservation(standing));
         }
         Parameters::SlidingWindow(_) => part.log()?,
+        Parameters::Concurrency(_) => return part.places(verb, limit),
     };
     Ok(part.account(state).outcome(limit, verb, cost, part.now, part.allowed))
 }
@@ -252,6 +253,27 @@ impl<'v> KeyReply<'v> {
         };
         let log: sliding_window::State = pairs.iter().map(entry).collect::<Result<_, _>>()?;
         Ok(State::Log(log))
+    }
+
+    /// places taken, end of the last lease, end of the lease that makes room, places and end of the
+    /// verb's own lease
+    fn places(&self, verb: Verb, limit: &Limit) -> Result<Outcome, MalformedReply> {
+        let until = |i| {
+            let left = self.number(i)?.saturating_sub(self.now.as_micros());
+            Ok(Duration::from_micros(left))
+        };
+        let (capacity, remaining) =
+            (limit.capacity(), limit.capacity().saturating_sub(self.number(0)?));
+        let outcome = if self.allowed {
+            Outcome::admission(capacity, remaining, until(1)?, self.now)
+        } else {
+            Outcome::denial(capacity, remaining, until(1)?, until(2)?, self.now)
+        };
+        let standing = match self.number(3)? {
+            0 => Standing::Ended,
+            held => Standing::Pending { held, expires_at: Timestamp::from_micros(self.number(4)?) },
+        };
+        Ok(outcome.with_reservation(verb.reservation().map(|_| standing)))
     }
 
     /// A log with the total only.

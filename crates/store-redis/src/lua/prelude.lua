@@ -13,6 +13,8 @@
 --   give_lease(s, l, cost)  buckets only: returns cost of a lease, less what has refilled
 --   is_unchanged(s, at, f)  buckets only: whether nothing was taken since an acquisition after
 --                           which the bucket was to be full at that time; before advance
+--   permits(s, cost, verb, id), perform(s, cost, verb, lease)
+--                           concurrency only: its own verbs, instead of those of slow_path.lua
 --   save(s)                 writes state and leases, with a TTL
 --   reply(s, cost, fits)    numbers from which the engine computes its outcome
 

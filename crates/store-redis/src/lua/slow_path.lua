@@ -16,7 +16,7 @@
 --          o  takes if it fits, regardless of the others
 --          g  takes nothing
 -- ARGV[4]  for each key, in binary: the algorithm as a byte (1 token_bucket, 2 leaky_bucket,
---          3 fixed_window, 4 calendar, 5 sliding_window_counter, 6 sliding_window); three doubles:
+--          3 fixed_window, 4 calendar, 5 sliding_window_counter, 6 sliding_window, 7 concurrency); three doubles:
 --          the cost, then the limit and the window or, for buckets, the microseconds per token (0
 --          if not a whole number) and the burst; and a zero-terminated text that the file of the
 --          algorithm describes
@@ -117,6 +117,7 @@ local function settle(meter, s)
 end
 
 local function permits(meter, s, cost)
+  if meter.permits then return meter.permits(s, cost, verb, id) end
   if verb == 'acquire' or verb == 'peek' or verb == 'lease' then return meter.fits(s, cost + s.granted) end
   if verb == 'reserve' then
     if find_lease(s) then return true end
@@ -194,6 +195,7 @@ local function settle_lease(meter, s, l)
 end
 
 local function perform(meter, s, cost)
+  if meter.perform then return meter.perform(s, cost, verb, lease) end
   if verb == 'acquire' then
     take(meter, s, cost)
   elseif verb == 'lease' then

@@ -74,6 +74,44 @@ fn streams_stop_at_the_limit() {
 }
 
 #[test]
+fn never_more_holders_than_places() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    runtime.block_on(suite::never_more_holders_than_places(&*fixture));
+}
+
+#[test]
+fn a_place_is_free_when_its_lease_ends() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    runtime.block_on(suite::a_place_is_free_when_its_lease_ends(&*fixture));
+}
+
+/// The work of Redis for a call does not grow with the number of holders.
+#[test]
+fn ten_thousand_holders_cost_no_more_than_ten() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    let commands = || {
+        let stats = redis.cli(&["INFO", "commandstats"]);
+        let calls = stats.lines().filter(|line| line.starts_with("cmdstat_z"));
+        calls.filter_map(|line| line.split(['=', ',']).nth(1)?.parse::<u64>().ok()).sum::<u64>()
+    };
+    let mut last = 0;
+    for holders in [10, 10_000] {
+        redis.cli(&["CONFIG", "RESETSTAT"]);
+        runtime.block_on(suite::thousands_of_holders_have_a_place_each(&*fixture, holders));
+        let per_holder = commands() / holders;
+        assert!(last == 0 || per_holder <= last, "{per_holder} commands instead of {last}");
+        last = per_holder;
+    }
+    assert_eq!(redis.cli(&["DBSIZE"]), "0");
+}
+
+#[test]
 fn two_clients_never_exceed_the_limit() {
     let redis = require!(Redis::start());
     let runtime = runtime();

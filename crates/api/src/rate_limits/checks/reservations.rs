@@ -120,7 +120,7 @@ impl MeteredChecks {
     }
 
     /// Records a denial, and warns of a decision that the store did not make.
-    fn note(&self, question: &AnyQuestion<'_>, verdict: Option<&Verdict>) {
+    pub(super) fn note(&self, question: &AnyQuestion<'_>, verdict: Option<&Verdict>) {
         let Some(verdict) = verdict else { return };
         match question {
             AnyQuestion::Subject(question) => {
@@ -133,16 +133,18 @@ impl MeteredChecks {
 }
 
 /// The outcome of an operation, for the metric.
-fn outcome<T>(
+pub(super) fn outcome<T>(
     done: &Result<T, ReservationError>,
     of: impl FnOnce(&T) -> &'static str,
 ) -> &'static str {
     match done {
         Ok(done) => of(done),
         Err(ReservationError::Ended) => "expired",
-        Err(ReservationError::Store(_) | ReservationError::Check(_, CheckError::Store(_))) => {
-            "failed"
-        }
+        Err(
+            ReservationError::Store(_)
+            | ReservationError::DeniedBy(_)
+            | ReservationError::Check(_, CheckError::Store(_)),
+        ) => "failed",
         Err(_) => "invalid",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headgate::{Batch, Check, Cost, Key, Verb};
+use headgate::{Batch, Cost, Key, Verb};
 use smallvec::SmallVec;
 
 use super::{CheckError, CheckRateLimit, Question, Resolved, RuleSelection, Stack, Verdict};
@@ -80,7 +80,7 @@ impl CheckRateLimit {
         }
         let checks = resolved.limits.iter().map(|(rule, space, subject)| {
             let key = Key::new(subject).map_err(CheckError::Subject)?.within(space);
-            Ok(rule.applied_to(Check::new(key, rule.limit(), cost)?))
+            Ok(rule.check(key, cost)?)
         });
         let checks = checks.collect::<Result<SmallVec<[_; 2]>, CheckError>>()?;
         let outcomes = self.limiter.apply(verb, &Batch::new(checks)?).await?;

@@ -181,8 +181,8 @@ fn life(rule: &Arc<CompiledRule>) -> Duration {
 fn checks<'a>(resolved: &'a Resolved<'_, '_>, cost: Cost) -> Result<Vec<Check<'a>>, CheckError> {
     let checks = resolved.limits.iter().map(|(rule, space, subject)| {
         let key = Key::new(subject).map_err(CheckError::Subject)?.within(space);
-        let check = Check::new(key, rule.limit(), cost)?;
-        Ok(check.with_fail_mode(rule.fail_mode()))
+        // Without a lease: units that were taken in advance cannot be refunded.
+        Ok(rule.check(key, cost)?.without_extra())
     });
     checks.collect()
 }

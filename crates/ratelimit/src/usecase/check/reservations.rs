@@ -7,7 +7,9 @@ mod tests;
 
 use std::{sync::Arc, time::Duration};
 
-use headgate::{InvalidCheck, Outcome, Standing, StoreError, Timestamp, Verb};
+use headgate::{
+    BatchLimiter, FailMode, InvalidCheck, Outcome, Place, Standing, StoreError, Timestamp, Verb,
+};
 use thiserror::Error;
 
 pub use self::{
@@ -102,6 +104,9 @@ pub enum ReservationError {
     /// The reservation was settled for another cost.
     #[error("the reservation was settled for {0} before: nothing was changed")]
     SettledFor(u64),
+    /// The store did not answer, and this failure mode denied.
+    #[error("the store does not answer, and fail_mode {0} denies")]
+    DeniedBy(FailMode),
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -157,7 +162,7 @@ impl CheckRateLimit {
 
 /// The limits of the checks of a request.
 #[derive(Default)]
-struct Plan<'a> {
+pub(super) struct Plan<'a> {
     shared: SharedBatch<'a>,
     /// Of each check: a rule that matches, and the enabled ones with their places.
     asked: Vec<Asked<'a>>,
@@ -166,7 +171,7 @@ struct Plan<'a> {
 type Asked<'a> = (Option<&'a Arc<CompiledRule>>, Stack<'a>, Vec<usize>);
 
 impl<'a> Plan<'a> {
-    fn add(
+    pub(super) fn add(
         &mut self,
         check: &AnyQuestion<'_>,
         resolved: Result<Resolved<'a, 'a>, CheckError>,
@@ -175,7 +180,8 @@ impl<'a> Plan<'a> {
         let matched = resolved.matched;
         let (stack, places) = self.shared.add_all(resolved, check.cost());
         let cost = check.cost();
-        let capacities = stack.iter().map(|rule| rule.limit().capacity());
+        let counted = stack.iter().filter(|rule| !rule.holds_places());
+        let capacities = counted.map(|rule| rule.limit().capacity());
         if let Some(capacity) = capacities.min().filter(|capacity| *capacity < cost.get()) {
             return Err(InvalidCheck::CostAboveLimit { cost, capacity }.into());
         }
@@ -184,7 +190,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Describes the limits, for the reservation's id.
-    fn limits(&self) -> Vec<ReservedLimit> {
+    pub(super) fn limits(&self) -> Vec<ReservedLimit> {
         let mut checks = vec![0_u16; self.shared.len()];
         for (i, (.., places)) in self.asked.iter().enumerate() {
             for place in places {
@@ -205,7 +211,25 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn verdicts(&self, checks: &CheckRateLimit, outcomes: &[Outcome]) -> Vec<Option<Verdict>> {
+    /// Number of checks.
+    pub(super) const fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Takes all units, and the places of concurrency limits under a lease.
+    pub(super) async fn acquire(
+        &self,
+        limiter: &BatchLimiter,
+        place: Place,
+    ) -> Result<Vec<Outcome>, ReservationError> {
+        self.shared.acquire(limiter, place).await.map_err(|error| self.blame(error))
+    }
+
+    pub(super) fn verdicts(
+        &self,
+        checks: &CheckRateLimit,
+        outcomes: &[Outcome],
+    ) -> Vec<Option<Verdict>> {
         let verdict = |(matched, stack, places): &Asked<'_>| {
             if stack.is_empty() {
                 return matched.map(|rule| checks.exempt_by(rule));
@@ -256,7 +280,7 @@ impl<'a> AnyQuestion<'a> {
 }
 
 /// Counts decisions by rule. If one was denied, the others took nothing and count as neither.
-fn tally(verdicts: &[Option<Verdict>]) {
+pub(super) fn tally(verdicts: &[Option<Verdict>]) {
     let decided = || verdicts.iter().flatten();
     let all = decided().all(|verdict| verdict.decision.allowed);
     for verdict in decided().filter(|verdict| all || !verdict.decision.allowed) {
@@ -264,7 +288,7 @@ fn tally(verdicts: &[Option<Verdict>]) {
     }
 }
 
-fn validate(request: &ReservationRequest<'_>) -> Result<(), ReservationError> {
+pub(super) fn validate(request: &ReservationRequest<'_>) -> Result<(), ReservationError> {
     if !(1..=ReservationId::MAX_CHECKS).contains(&request.checks.len()) {
         return Err(ReservationError::Checks);
     }

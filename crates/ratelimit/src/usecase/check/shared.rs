@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeySpace, Outcome, Verb};
+use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeySpace, Outcome, Place, Verb};
 
 use super::{CheckError, Resolved, Stack};
 use crate::CompiledRule;
@@ -39,7 +39,9 @@ impl<'a> SharedBatch<'a> {
         subject: Cow<'a, str>,
         cost: Cost,
     ) -> usize {
-        let (units, next) = (cost.get(), self.entries.len());
+        // All checks of a subject share one place.
+        let units = if rule.holds_places() { 0 } else { cost.get() };
+        let next = self.entries.len();
         let place = *self.places.entry((space, subject.clone())).or_insert(next);
         match self.entries.get_mut(place) {
             Some(entry) => entry.units = entry.units.saturating_add(units),
@@ -54,7 +56,7 @@ impl<'a> SharedBatch<'a> {
 
     /// The units of each limit.
     pub(super) fn units(&self) -> impl Iterator<Item = u64> + Clone {
-        self.entries.iter().map(|entry| entry.units)
+        self.entries.iter().map(|entry| entry.units.max(1))
     }
 
     /// Each limit: its rule, key space and subject.
@@ -70,13 +72,35 @@ impl<'a> SharedBatch<'a> {
         if self.entries.is_empty() {
             return Ok(Vec::new());
         }
-        let checks = self.entries.iter().map(|entry| {
-            // The sum may exceed the maximum cost.
-            let cost = Cost::new(entry.units.min(Cost::MAX)).unwrap_or(Cost::ONE);
-            let key = Key::new(&entry.subject).map_err(CheckError::Subject)?.within(&entry.space);
-            Ok(entry.rule.applied_to(Check::new(key, entry.rule.limit(), cost)?))
-        });
-        let checks = checks.collect::<Result<Vec<_>, CheckError>>()?;
-        Ok(limiter.apply(verb, &Batch::new(checks)?).await?.into_vec())
+        let takes_places = matches!(verb, Verb::Reserve { .. });
+        Ok(limiter.apply(verb, &self.batch(takes_places)?).await?.into_vec())
+    }
+
+    /// Takes all units, and the places of concurrency limits under a lease.
+    pub(super) async fn acquire(
+        &self,
+        limiter: &BatchLimiter,
+        place: Place,
+    ) -> Result<Vec<Outcome>, CheckError> {
+        if self.entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let batch = self.batch(true)?.holding(place);
+        Ok(limiter.apply(Verb::Acquire, &batch).await?.into_vec())
+    }
+
+    fn batch(&self, takes_places: bool) -> Result<Batch<'_>, CheckError> {
+        let checks = self.entries.iter().map(|entry| entry.check(takes_places));
+        Ok(Batch::new(checks.collect::<Result<Vec<_>, CheckError>>()?)?)
+    }
+}
+
+impl SharedCheck<'_> {
+    fn check(&self, takes_places: bool) -> Result<Check<'_>, CheckError> {
+        // The sum may exceed the maximum cost.
+        let cost = Cost::new(self.units.min(Cost::MAX)).unwrap_or(Cost::ONE);
+        let key = Key::new(&self.subject).map_err(CheckError::Subject)?.within(&self.space);
+        let rule = self.rule;
+        Ok(if takes_places { rule.taking(key, cost)? } else { rule.check(key, cost)? })
     }
 }

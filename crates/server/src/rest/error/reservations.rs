@@ -1,6 +1,7 @@
 //! Errors of reservations and refunds.
 
 use axum::http::StatusCode;
+use headgate::StoreError;
 use headgate_api::rate_limits::ReservationRefusal;
 use headgate_ratelimit::usecase::{RefundError, ReservationError};
 
@@ -8,9 +9,12 @@ use super::{ApiError, Detail};
 
 pub(super) const fn status(refusal: &ReservationRefusal) -> StatusCode {
     match refusal {
-        ReservationRefusal::NotFound(_) | ReservationRefusal::NoCharge(_) => StatusCode::NOT_FOUND,
+        ReservationRefusal::NotFound(_)
+        | ReservationRefusal::NoSuchLease(_)
+        | ReservationRefusal::NoCharge(_) => StatusCode::NOT_FOUND,
         ReservationRefusal::Expired(_)
         | ReservationRefusal::Settled(_)
+        | ReservationRefusal::LeaseEnded
         | ReservationRefusal::RequestIdReused(_) => StatusCode::CONFLICT,
     }
 }
@@ -30,6 +34,9 @@ impl From<ReservationError> for ApiError {
         let message = error.to_string();
         let detail = match error {
             ReservationError::Store(cause) => return Self::store(&cause),
+            ReservationError::DeniedBy(_) => {
+                return Self::store(&StoreError::Refused(message));
+            }
             ReservationError::Check(i, error) => return Self::from(error).within("checks", i),
             ReservationError::Checks => Detail::new("checks", "length", message),
             ReservationError::Ttl => Detail::new("ttl_seconds", "out_of_range", message),
@@ -51,6 +58,18 @@ impl From<RefundError> for ApiError {
 }
 
 impl ApiError {
+    /// The error of a lease, whose fields have other names.
+    pub(in crate::rest) fn of_lease(error: ReservationError) -> Self {
+        match error {
+            ReservationError::Ended => ReservationRefusal::LeaseEnded.into(),
+            ReservationError::Ttl => {
+                let message = error.to_string().replace("ttl_seconds", "lease_seconds");
+                Self::Invalid(vec![Detail::new("lease_seconds", "out_of_range", message)])
+            }
+            other => other.into(),
+        }
+    }
+
     /// The same error about one item of a list.
     fn within(self, list: &str, index: usize) -> Self {
         match self {

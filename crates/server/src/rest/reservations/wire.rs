@@ -145,7 +145,7 @@ pub(in crate::rest) enum WireStatus {
 }
 
 /// The names of the rules that decided.
-pub(super) fn names(verdicts: &[Option<Verdict>]) -> Vec<Option<String>> {
+pub(in crate::rest) fn names(verdicts: &[Option<Verdict>]) -> Vec<Option<String>> {
     let name = |verdict: &Option<Verdict>| verdict.as_ref().map(|it| rule_name(&it.rule));
     verdicts.iter().map(name).collect()
 }

@@ -33,6 +33,7 @@ pub(in crate::rest) enum Algorithm {
     FixedWindow,
     SlidingWindow,
     SlidingWindowCounter,
+    Concurrency,
 }
 
 /// Decides while the store cannot.

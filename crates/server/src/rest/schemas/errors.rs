@@ -202,6 +202,24 @@ pub(in crate::rest) enum LimitReservationEnded {
     Ended(Envelope<'static>),
 }
 
+/// Errors of unknown leases.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchLease {
+    /// The id is not that of a lease.
+    #[response(status = 404)]
+    NotFound(Envelope<'static>),
+}
+
+/// Errors of renewing a lease.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum LeaseEnded {
+    /// The lease has ended: its places may have another holder.
+    #[response(status = 409)]
+    Ended(Envelope<'static>),
+}
+
 /// Errors of requests with an idempotency key.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

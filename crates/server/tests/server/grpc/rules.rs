@@ -132,7 +132,7 @@ async fn all_problems_of_a_rule_are_reported_at_once(backend: &Backend) {
                 ("limit", "limit must be at most 4294967295"),
                 (
                     "algorithm",
-                    "algorithm must be one of: token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket",
+                    "algorithm must be one of: token_bucket, sliding_window, sliding_window_counter, fixed_window, leaky_bucket, concurrency",
                 ),
                 ("burst", "burst must be greater than 0"),
                 ("fail_mode", "fail_mode must be one of: capped, open, closed, local"),

@@ -91,13 +91,16 @@ impl CheckRateLimit {
         let spent = |limit: &ReservedLimit| Spent::with_overdraft(costs.under(limit, id));
         let outcomes = self.change(id, verb, Some(&spent)).await?;
         let pending = id.limits().iter().zip(super::pending(&outcomes));
-        let charged = |limit: &ReservedLimit| costs.under(limit, id) > 0;
+        // A place is held, not spent.
+        let charged = |limit: &ReservedLimit| !limit.holds_places() && costs.under(limit, id) > 0;
         let held = pending.clone().filter(|(limit, _)| charged(limit)).filter_map(|(_, it)| it);
         let held = held.map(|(held, _)| held).min();
+        let counted = pending.clone().filter(|(limit, _)| !limit.holds_places());
+        let counted = counted.filter_map(|(_, it)| it);
         let all = pending.filter_map(|(_, it)| it);
-        let expires_at = all.clone().map(|(_, expires_at)| expires_at).min();
+        let expires_at = all.map(|(_, expires_at)| expires_at).min();
         Ok(ReservationUse {
-            held: held.or_else(|| all.map(|(held, _)| held).min()),
+            held: held.or_else(|| counted.map(|(held, _)| held).min()),
             expires_at: expires_at.unwrap_or_else(|| self.catalog.now() + id.ttl()),
         })
     }
@@ -145,7 +148,7 @@ impl CheckRateLimit {
     }
 
     /// Applies `verb`, which all limits must allow.
-    async fn change(
+    pub(in super::super) async fn change(
         &self,
         id: &ReservationId,
         verb: Verb,
@@ -154,6 +157,9 @@ impl CheckRateLimit {
         let outcomes = self.apply_to_reservation(id, verb, spent, CheckMode::Required).await?;
         match outcomes.iter().find(|outcome| !outcome.allowed) {
             None => Ok(outcomes),
+            Some(Outcome { degraded: Some(by), .. }) if let Some(mode) = by.fail_mode() => {
+                Err(ReservationError::DeniedBy(mode))
+            }
             Some(denied) => {
                 Err(settled_for(denied)
                     .map_or(ReservationError::Ended, ReservationError::SettledFor))
@@ -231,14 +237,15 @@ impl CheckStanding {
     }
 }
 
-/// The outcomes of the limits of a check.
+/// The outcomes of the limits of a check that count units.
 fn own<'a>(
     id: &'a ReservationId,
     check: usize,
     outcomes: &'a [Outcome],
 ) -> impl Iterator<Item = &'a Outcome> {
     let limits = id.limits().iter().zip(outcomes);
-    limits.filter(move |(limit, _)| limit.counts(check)).map(|(_, outcome)| outcome)
+    let is_own = move |limit: &ReservedLimit| limit.counts(check) && !limit.holds_places();
+    limits.filter(move |(limit, _)| is_own(limit)).map(|(_, outcome)| outcome)
 }
 
 /// The cost for which the reservation was settled, if it was.

@@ -1,0 +1,128 @@
+//! `headgate run`
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::harness::{Server, printed, stderr, stdout};
+
+/// A server on which one export runs at a time.
+fn server() -> Server {
+    let server = Server::start(&[]);
+    let rule = ["rules", "create", "--scope", "service", "--pattern", "export", "--limit", "1"];
+    printed(&server.run(&[&rule[..], &["--window", "60s", "--algorithm", "concurrency"]].concat()));
+    server
+}
+
+fn run<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "--limit", "service:export"], options, &["--"], command].concat()
+}
+
+fn start(server: &Server, options: &[&str], script: &str) -> Child {
+    let mut command = server.command(&run(options, &["/bin/sh", "-c", script]));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the command starts")
+}
+
+/// Waits until the script says that it runs.
+fn until_it_runs(child: &mut Child) {
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "running\n");
+}
+
+fn places_left(server: &Server) -> u64 {
+    // It exits with 2 if none is left.
+    let check = server.run(&["check", "service", "export", "--dry-run", "--output", "json"]);
+    let check: serde_json::Value = serde_json::from_str(stdout(&check)).unwrap();
+    check["remaining"].as_u64().unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_command_runs_with_a_place_and_its_exit_code_is_passed_on() {
+    let server = server();
+    for (script, code) in [("exit 7", 7), ("exit 0", 0), ("kill -9 $$", 137)] {
+        let output = server.run(&run(&[], &["/bin/sh", "-c", script]));
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert_eq!(places_left(&server), 1, "{script}");
+    }
+    let missing = server.run(&run(&[], &["/no/such/program"]));
+    assert_eq!(missing.status.code(), Some(127), "{missing:?}");
+    assert_eq!(places_left(&server), 1);
+    let away = Server::start(&[]);
+    let url = away.url().to_owned();
+    drop(away);
+    let output = server.run(&run(&["--server", &url], &["/bin/true"]));
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+}
+
+#[test]
+fn a_second_command_is_denied_or_waits_for_its_turn() {
+    let server = server();
+    let mut first = start(&server, &[], "echo running; read line");
+    until_it_runs(&mut first);
+    let denied = server.run(&run(&[], &["/bin/true"]));
+    assert_eq!(denied.status.code(), Some(75), "{denied:?}");
+    assert!(stderr(&denied).contains("rate limit exceeded"), "{denied:?}");
+    let late = server.run(&run(&["--wait=1"], &["/bin/true"]));
+    assert_eq!(late.status.code(), Some(75), "{late:?}");
+
+    let mut second = start(&server, &["--wait"], "echo running; read line");
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().code().is_some());
+    until_it_runs(&mut second);
+    assert_eq!(places_left(&server), 0);
+    drop(second.stdin.take());
+    second.wait().unwrap();
+    assert_eq!(places_left(&server), 1);
+}
+
+#[test]
+fn a_place_is_kept_by_renewals_and_free_after_a_kill_within_its_lease() {
+    let server = server();
+    let mut holder = start(&server, &["--lease", "2"], "echo running; read line");
+    until_it_runs(&mut holder);
+    let renewed_until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < renewed_until {
+        assert_eq!(places_left(&server), 0, "longer than the lease");
+        thread::sleep(Duration::from_millis(100));
+    }
+    signal(&holder, "-KILL");
+    let killed = Instant::now();
+    let next = server.run(&run(&["--wait=60"], &["/bin/true"]));
+    assert_eq!(next.status.code(), Some(0), "{next:?}");
+    assert!(killed.elapsed() < Duration::from_secs(30), "{:?}", killed.elapsed());
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+}
+
+#[test]
+fn signals_are_passed_on_to_the_command() {
+    let server = server();
+    let script = "trap 'exit 9' TERM; echo running; while :; do sleep 0.1; done";
+    let mut holder = start(&server, &[], script);
+    until_it_runs(&mut holder);
+    signal(&holder, "-TERM");
+    assert_eq!(holder.wait().unwrap().code(), Some(9));
+    assert_eq!(places_left(&server), 1);
+}
+
+#[test]
+fn a_command_that_lost_its_place_is_terminated() {
+    let server = server();
+    let script = "trap 'exit 3' TERM; echo running; while :; do sleep 0.1; done";
+    let mut holder = start(&server, &["--lease", "3"], script);
+    until_it_runs(&mut holder);
+    printed(&server.run(&["reset", "service", "export"]));
+    let output = holder.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    assert!(stderr(&output).contains("the place is lost"), "{output:?}");
+}

@@ -1,0 +1,125 @@
+//! Places of concurrency limits.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use headgate::{
+    Batch, Check, Cost, Key, KeySpace, LeaseId, Limit, Outcome, Place, Standing, Store, Verb,
+};
+
+use crate::{Fixture, fixture::next_scenario};
+
+const PLACES: u64 = 7;
+const WORKERS: u64 = 40;
+const LEASE: Duration = Duration::from_mins(10);
+
+/// A subject of its own, with a concurrency limit.
+struct Subject<'f> {
+    store: &'f dyn Store,
+    name: String,
+    limit: Limit,
+}
+
+impl<'f> Subject<'f> {
+    fn new(fixture: &'f dyn Fixture, places: u64, longest: Duration) -> Self {
+        let name = format!("{}places:{}:", fixture.key_prefix(), next_scenario());
+        let limit = Limit::concurrency(places, longest).unwrap_or_else(|error| panic!("{error}"));
+        Self { store: fixture.store(), name, limit }
+    }
+
+    async fn apply(&self, verb: Verb, place: Option<Place>) -> Outcome {
+        let space = KeySpace::new(&self.name, "");
+        let key = Key::new("jobs").unwrap_or_else(|error| panic!("{error}")).within(&space);
+        let check = Check::new(key, &self.limit, Cost::ONE);
+        let check = check.unwrap_or_else(|error| panic!("{error}"));
+        let check = place.map_or(check, |place| check.holding(place));
+        let answer = self.store.apply(verb, &Batch::from(check)).await;
+        answer.unwrap_or_else(|error| panic!("{error}"))[0]
+    }
+
+    async fn acquire(&self, id: u64, lease: Duration) -> Outcome {
+        self.apply(Verb::Acquire, Some(Place { id: LeaseId::from(id), lease })).await
+    }
+
+    async fn release(&self, id: u64) -> bool {
+        self.apply(Verb::Cancel(LeaseId::from(id)), None).await.allowed
+    }
+}
+
+/// Forty workers take one of seven places, work, and release it, again and again: never more than
+/// seven of them work at a time, and all of them get their turn.
+pub async fn never_more_holders_than_places(fixture: &dyn Fixture) {
+    let subject = Subject::new(fixture, PLACES, LEASE);
+    let working = AtomicU64::new(0);
+    let worker = async |worker: u64| {
+        let mut done = 0;
+        while done < 5 {
+            let id = worker * 1_000_000 + done;
+            if !subject.acquire(id, LEASE).await.allowed {
+                continue;
+            }
+            let holders = 1 + working.fetch_add(1, SeqCst);
+            assert!(holders <= PLACES, "{holders} holders");
+            let renewed =
+                subject.apply(Verb::Use { id: LeaseId::from(id), lease: LEASE }, None).await;
+            assert!(renewed.allowed, "{renewed:?}");
+            working.fetch_sub(1, SeqCst);
+            assert!(subject.release(id).await);
+            done += 1;
+        }
+    };
+    join_all((1..=WORKERS).map(worker)).await;
+    let left = subject.apply(Verb::Peek, None).await;
+    assert_eq!((left.remaining, left.reset_after), (PLACES, Duration::ZERO));
+}
+
+/// A holder that neither renews nor releases its lease: its place is free when the lease ends, as
+/// the denial before said, and a late renewal or release is denied.
+pub async fn a_place_is_free_when_its_lease_ends(fixture: &dyn Fixture) {
+    let subject = Subject::new(fixture, 1, LEASE);
+    let lease = Duration::from_millis(200);
+    let first = subject.acquire(1, lease).await;
+    assert!(first.allowed && first.remaining == 0, "{first:?}");
+    let mut told = None;
+    loop {
+        let next = subject.acquire(2, LEASE).await;
+        if next.allowed {
+            assert!(next.at >= first.at + lease, "{next:?} before the lease of {first:?} ended");
+            break;
+        }
+        assert_eq!(next.at + next.retry_after, first.at + lease);
+        told = Some(next.retry_after);
+        fixture.set_time(next.at + next.retry_after);
+    }
+    assert!(told.is_some(), "the second holder had to wait");
+    assert!(!subject.release(1).await, "it is the place of another by now");
+    let renew = Verb::Use { id: LeaseId::from(1), lease };
+    let late = subject.apply(renew, None).await;
+    assert_eq!((late.allowed, late.reservation()), (false, Some(Standing::Ended)));
+    assert!(subject.release(2).await);
+}
+
+/// Takes thousands of places, by a holder each, which can be renewed and released by itself.
+pub async fn thousands_of_holders_have_a_place_each(fixture: &dyn Fixture, holders: u64) {
+    let subject = Subject::new(fixture, holders, LEASE);
+    for id in 1..=holders {
+        let outcome = subject.acquire(id, LEASE).await;
+        assert_eq!((outcome.allowed, outcome.remaining), (true, holders - id), "{id}");
+    }
+    let denied = subject.acquire(holders + 1, LEASE).await;
+    assert!(!denied.allowed && denied.retry_after > Duration::ZERO, "{denied:?}");
+    for id in [1, holders / 2, holders] {
+        let renewed = subject.apply(Verb::Use { id: LeaseId::from(id), lease: LEASE }, None).await;
+        let expected = Standing::Pending { held: 1, expires_at: renewed.at + LEASE };
+        assert_eq!((renewed.allowed, renewed.reservation()), (true, Some(expected)));
+        assert!(subject.release(id).await, "{id}");
+        assert!(subject.acquire(id, LEASE).await.allowed, "{id}");
+    }
+    for id in 1..=holders {
+        assert!(subject.release(id).await, "{id}");
+    }
+    assert_eq!(subject.apply(Verb::Peek, None).await.remaining, holders);
+}
