@@ -1,6 +1,7 @@
 //! `CheckRateLimit`: admits or denies a request of a subject.
 
 mod attributes;
+mod batch;
 
 use headgate::{Cost, Decision};
 use headgate_api::rate_limits::{MeteredChecks, Reason};
@@ -15,6 +16,8 @@ use super::{
     rules,
     wire::{self, number},
 };
+
+pub(super) use self::batch::check_all;
 
 pub(super) async fn check(
     checks: &MeteredChecks,
@@ -149,7 +152,7 @@ impl From<CheckError> for CallError {
             }
             CheckError::NoSuchRule(id) => return Self::NoSuchRule(id.to_string()),
             CheckError::Store(cause) => return Self::store(cause),
-            CheckError::Batch(_) => return Self::Internal(error.to_string()),
+            CheckError::Batch(_) => "checks",
         };
         Self::field(field, error.to_string())
     }

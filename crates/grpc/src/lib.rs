@@ -25,6 +25,7 @@ mod envoy;
 mod error;
 mod health;
 mod methods;
+mod overrides;
 mod proto;
 mod protocol;
 mod quota_service;

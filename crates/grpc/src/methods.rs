@@ -17,9 +17,10 @@ macro_rules! methods {
 }
 
 /// All methods, the most frequently called first.
-pub(super) static METHODS: [Method; 29] = methods! {
+pub(super) static METHODS: [Method; 34] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
+        "CheckRateLimits" "SetOverride" "GetOverride" "ListOverrides" "DeleteOverride"
     }
     "k1s0.system.quota.v1.QuotaService" {
         "CreateQuotaPolicy" "GetQuotaPolicy" "ListQuotaPolicies" "UpdateQuotaPolicy" "DeleteQuotaPolicy"

@@ -8,7 +8,7 @@ use std::fmt;
 use serde_json::{Map, Value as Json};
 
 pub use self::warnings::Warning;
-use crate::{Attributes, Condition};
+use crate::{Attributes, Condition, PlanLimits};
 
 /// The conditions of a rule over attributes, and the attributes that it counts by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Selector {
     pub(crate) priority: i32,
     /// `true` if rules of a lower priority do not apply where this one matches.
     pub(crate) stops: bool,
+    /// Limits by the value of an attribute; `None` if all checks have the rule's limit.
+    pub(crate) limits: Option<PlanLimits>,
 }
 
 /// The reason why a rule does not match.
@@ -75,6 +77,11 @@ impl Selector {
     /// Returns `true` if rules of a lower priority do not apply where this one matches.
     pub const fn stops(&self) -> bool {
         self.stops
+    }
+
+    /// Returns the limits by the value of an attribute.
+    pub const fn limits(&self) -> Option<&PlanLimits> {
+        self.limits.as_ref()
     }
 
     /// Returns `true` if the rule matches.

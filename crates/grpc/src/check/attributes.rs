@@ -22,15 +22,24 @@ pub(super) async fn check(
 ) -> Result<CheckRateLimitResponse, CallError> {
     let question = question(wire).map_err(CallError::Invalid)?;
     let verdict = checks.decide_attributes(&question, wire.dry_run).await?;
-    let Some(verdict) = verdict else {
-        let reason = Reason::Unlimited.to_string();
-        return Ok(CheckRateLimitResponse { allowed: true, reason, ..Default::default() });
-    };
-    Ok(answer(&verdict, wire.limits))
+    Ok(answer_any(verdict.as_ref(), wire.limits))
+}
+
+/// The response to a check with attributes, which no rule may match.
+pub(super) fn answer_any(verdict: Option<&Verdict>, limits: bool) -> CheckRateLimitResponse {
+    match verdict {
+        Some(verdict) => answer(verdict, limits),
+        None => {
+            let reason = Reason::Unlimited.to_string();
+            CheckRateLimitResponse { allowed: true, reason, ..Default::default() }
+        }
+    }
 }
 
 /// Returns the question, or everything that is invalid in it.
-fn question(wire: &CheckRateLimitRequest) -> Result<AttributesQuestion<'_>, Vec<Violation>> {
+pub(super) fn question(
+    wire: &CheckRateLimitRequest,
+) -> Result<AttributesQuestion<'_>, Vec<Violation>> {
     let mut wrong = Vec::new();
     let mut attributes = Attributes::default();
     for (name, attribute) in &wire.attributes {

@@ -2,6 +2,7 @@
 
 pub(super) mod enums;
 mod errors;
+mod rule_limit;
 
 pub(super) use self::{
     enums::{
@@ -10,7 +11,9 @@ pub(super) use self::{
     },
     errors::{
         Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late,
-        ListConflict, NoRefund, NoSuchQuota, NoSuchReservation, NoSuchRule, NoSuchService,
-        Protected, QuotaExists, RequestIdReused, ReservationEnded, Undecided, Unloadable, WithBody,
+        ListConflict, NoRefund, NoSuchOverride, NoSuchQuota, NoSuchReservation, NoSuchRule,
+        NoSuchService, Protected, QuotaExists, RequestIdReused, ReservationEnded, TooManyOverrides,
+        Undecided, Unloadable, WithBody,
     },
+    rule_limit::RuleLimit,
 };

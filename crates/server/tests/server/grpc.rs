@@ -7,6 +7,7 @@ pub(crate) mod client;
 mod errors;
 mod health;
 mod outage;
+mod plans;
 mod raw;
 mod rules;
 mod subjects;

@@ -29,6 +29,7 @@ mod many_rules;
 mod module_graph;
 mod openapi;
 mod overload;
+mod plans;
 mod quotas;
 mod redis;
 mod redis_trouble;

@@ -29,14 +29,38 @@ impl MeteredChecks {
             verdict
         };
         let Some(verdict) = verdict else { return Ok(None) };
-        let (scope, subject) = subject(question, &verdict);
-        if !dry_run && !verdict.decision.allowed {
+        if !dry_run {
+            self.note_attributes_denial(question, &verdict);
+        }
+        self.warn_if_attributes_degraded(question, &verdict);
+        if self.traced {
+            Span::decided(&[&verdict.decision]);
+        }
+        Ok(Some(verdict))
+    }
+
+    pub(super) fn note_attributes_denial(
+        &self,
+        question: &AttributesQuestion<'_>,
+        verdict: &Verdict,
+    ) {
+        if !verdict.decision.allowed {
+            let (scope, subject) = subject(question, verdict);
             let limited = Limited::by_attributes(scope, &subject, &verdict.rule);
             self.top_denied.note(limited, verdict.decision.at);
         }
+    }
+
+    /// Warns of a decision that the store did not make, at most every few seconds.
+    pub(super) fn warn_if_attributes_degraded(
+        &self,
+        question: &AttributesQuestion<'_>,
+        verdict: &Verdict,
+    ) {
         if let Some(mode) = verdict.decision.degraded
             && let Some(answers) = self.outages.count(self.clock.now())
         {
+            let (scope, subject) = subject(question, verdict);
             let rule = verdict.rule.id();
             let rule = rule.map_or_else(|| "default".to_owned(), |id| id.to_string());
             let identifier = Masked(&subject);
@@ -45,10 +69,6 @@ impl MeteredChecks {
                 "store failed to decide checks; fail mode {mode} answers"
             );
         }
-        if self.traced {
-            Span::decided(&[&verdict.decision]);
-        }
-        Ok(Some(verdict))
     }
 }
 

@@ -90,6 +90,14 @@ pub(super) fn respond(verdict: Option<&Verdict>, limits: bool) -> Response {
 }
 
 impl<'a> WireDetailed<'a> {
+    /// A decision of several, with the name of the rule that decided.
+    pub(super) fn of(verdict: Option<&Verdict>, name: &'a str, limits: bool) -> Self {
+        verdict.map_or_else(
+            || WireDetailed::unlimited(limits),
+            |verdict| Self::new(verdict, name, limits),
+        )
+    }
+
     fn new(verdict: &Verdict, name: &'a str, limits: bool) -> Self {
         let decision = &verdict.decision;
         Self {
@@ -150,7 +158,7 @@ impl From<&CompiledRule> for WireRuleName {
     }
 }
 
-fn name(rule: &CompiledRule) -> String {
+pub(super) fn name(rule: &CompiledRule) -> String {
     rule.rule().map_or_else(|| "default".to_owned(), RateLimitRule::display_name)
 }
 

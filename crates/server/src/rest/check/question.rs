@@ -3,7 +3,7 @@
 use headgate::{Cost, Key};
 use headgate_ratelimit::{
     Attributes, InvalidWindow, Scope, UnknownScope, Window,
-    usecase::{AttributesQuestion, Question, check::RuleSelection},
+    usecase::{AnyQuestion, AttributesQuestion, Question, check::RuleSelection},
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -84,6 +84,14 @@ impl WireQuestion<'_> {
                 Err(wrong.into_iter().flatten().collect())
             }
         }
+    }
+
+    /// Returns the check, with attributes or without, and the dry-run flag.
+    pub(super) fn read_any(&self) -> Result<(AnyQuestion<'_>, bool), Vec<Detail>> {
+        if self.has_attributes() {
+            return self.read_attributes().map(|(question, dry_run)| (question.into(), dry_run));
+        }
+        self.read().map(|(question, dry_run)| (question.into(), dry_run))
     }
 
     /// Returns `true` if the response has more than usual.
