@@ -36,7 +36,7 @@ export function sample(signal) {
     soon();
   });
   return {
-    element: h("section", { class: "sample", "aria-label": t("sample.title") }, field("sample", t("sample.title"), text, t("hint.sample")), found),
+    element: h("div", { class: "sample" }, field("sample", t("sample.title"), text, t("hint.sample")), found),
     show(now) {
       rule = { ...now, name: now.name || "sample" };
       soon();
