@@ -22,7 +22,7 @@ pub struct CompiledRule {
     units: u64,
     source: LimitSource,
     /// The rule with each of its limits by plan, in the order of the plans.
-    plans: Arc<[(Box<str>, Arc<Self>)]>,
+    plans: Plans,
     limit: Limit,
     window_seconds: u32,
     fail_mode: FailMode,
@@ -39,6 +39,9 @@ pub struct CompiledRule {
     /// `true` if the rule has its own tally, `false` if it uses the shared one.
     counted: bool,
 }
+
+/// A rule by the value of the attribute that decides its limit.
+type Plans = Arc<[(Box<str>, Arc<CompiledRule>)]>;
 
 /// Where the limit of a check comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +86,7 @@ impl CompiledRule {
         Ok(compiled)
     }
 
-    fn by_plan(&self) -> Result<Arc<[(Box<str>, Arc<Self>)]>, LimitError> {
+    fn by_plan(&self) -> Result<Plans, LimitError> {
         let Some(rule) = &self.rule else { return Ok(Arc::default()) };
         let limits = rule.spec.plan_limits();
         limits

@@ -123,7 +123,9 @@ impl Snapshot {
         let mut next = Self { revision: delta.revision, ..self.clone() };
         for id in delta.deleted {
             next.remove(id);
-            next.overrides.of(id).iter().for_each(|gone| next.overrides.remove(gone.id));
+            for gone in next.overrides.of(id) {
+                next.overrides.remove(gone.id);
+            }
         }
         let changed: Vec<RuleId> = delta.changed.iter().map(|rule| rule.id).collect();
         next.put(delta.changed, defaults, Some(self))?;
@@ -159,8 +161,9 @@ impl Snapshot {
         }
         for id in rules {
             if let Some(rule) = self.by_id.get(id) {
-                let overrides = self.overrides.of(*id);
-                overrides.iter().for_each(|one| self.overrides.put(one, rule));
+                for one in self.overrides.of(*id) {
+                    self.overrides.put(&one, rule);
+                }
             }
         }
     }

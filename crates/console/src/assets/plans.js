@@ -20,7 +20,7 @@ export function planLimit(rule, disabled, changed) {
     return name;
   };
   const more = disabled ? null : h("button", { type: "button", on: { click: () => { add().focus(); changed(); } } }, t("plans.add"));
-  const plans = h("div", {}, rows, more);
+  const plans = h("div", { class: "plans" }, rows, more);
   const adapt = () => { plans.hidden = by.value.trim() === ""; };
   by.addEventListener("input", adapt);
   const input = {

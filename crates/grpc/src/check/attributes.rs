@@ -27,13 +27,11 @@ pub(super) async fn check(
 
 /// The response to a check with attributes, which no rule may match.
 pub(super) fn answer_any(verdict: Option<&Verdict>, limits: bool) -> CheckRateLimitResponse {
-    match verdict {
-        Some(verdict) => answer(verdict, limits),
-        None => {
-            let reason = Reason::Unlimited.to_string();
-            CheckRateLimitResponse { allowed: true, reason, ..Default::default() }
-        }
-    }
+    let Some(verdict) = verdict else {
+        let reason = Reason::Unlimited.to_string();
+        return CheckRateLimitResponse { allowed: true, reason, ..Default::default() };
+    };
+    answer(verdict, limits)
 }
 
 /// Returns the question, or everything that is invalid in it.

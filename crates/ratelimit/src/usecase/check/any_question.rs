@@ -13,7 +13,7 @@ pub enum AnyQuestion<'a> {
     /// A check of a subject.
     Subject(Question<'a>),
     /// A check with attributes.
-    Attributes(AttributesQuestion<'a>),
+    Attributes(Box<AttributesQuestion<'a>>),
 }
 
 impl<'a> AnyQuestion<'a> {
@@ -50,6 +50,6 @@ impl<'a> From<Question<'a>> for AnyQuestion<'a> {
 
 impl<'a> From<AttributesQuestion<'a>> for AnyQuestion<'a> {
     fn from(question: AttributesQuestion<'a>) -> Self {
-        Self::Attributes(question)
+        Self::Attributes(Box::new(question))
     }
 }

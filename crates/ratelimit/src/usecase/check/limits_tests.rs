@@ -50,11 +50,16 @@ fn stored(draft: Draft) -> RateLimitRule {
     RateLimitRule { id: RuleId::random(), spec, created_at: now, updated_at: now }
 }
 
-fn overridden(rule: &RateLimitRule, subject: Json, limit: u32, until: Option<u64>) -> RuleOverride {
+fn overridden(
+    rule: &RateLimitRule,
+    subject: &Json,
+    limit: u32,
+    until: Option<u64>,
+) -> RuleOverride {
     let now = Timestamp::from_micros(1);
     let spec = OverrideSpec {
         rule: rule.id,
-        subject: OverrideSubject::parse(&subject).unwrap(),
+        subject: OverrideSubject::parse(subject).unwrap(),
         limit,
         until: until.map(|seconds| Timestamp::from_micros(seconds * 1_000_000)),
         reason: None,
@@ -161,7 +166,7 @@ async fn a_subject_that_changes_its_plan_keeps_its_count() {
 async fn bursts_are_in_proportion_to_the_limit() {
     let limit = json!({"by": "plan", "free": 10, "pro": 100, "tiny": 1, "default": 50});
     let tenant = rule(&limit, Some(25), &["tenant"]);
-    let boost = overridden(&tenant, json!({"tenant": "boosted"}), 1000, None);
+    let boost = overridden(&tenant, &json!({"tenant": "boosted"}), 1000, None);
     let server = Server::new(vec![tenant], vec![boost]);
     assert_eq!(server.check(json!({"tenant": "a", "plan": "pro"})).await, (50, 49));
     assert_eq!(server.check(json!({"tenant": "b", "plan": "free"})).await, (5, 4));
@@ -173,7 +178,7 @@ async fn bursts_are_in_proportion_to_the_limit() {
 #[tokio::test]
 async fn an_override_holds_until_its_end_without_a_reload() {
     let tenant = rule(&json!(10), None, &["tenant"]);
-    let boost = overridden(&tenant, json!({"tenant": "acme"}), 5000, Some(30));
+    let boost = overridden(&tenant, &json!({"tenant": "acme"}), 5000, Some(30));
     let server = Server::new(vec![tenant], vec![boost]);
     assert_eq!(server.check(json!({"tenant": "acme"})).await, (5000, 4999));
     assert_eq!(server.check(json!({"tenant": "other"})).await, (10, 9));
@@ -188,9 +193,9 @@ async fn an_override_holds_until_its_end_without_a_reload() {
 async fn the_override_with_the_most_attributes_decides() {
     let both = rule(&json!(10), None, &["tenant", "user"]);
     let overrides = vec![
-        overridden(&both, json!({"tenant": "acme"}), 20, None),
-        overridden(&both, json!({"tenant": "acme", "user": "u1"}), 30, Some(10)),
-        overridden(&both, json!({"region": "eu"}), 40, None),
+        overridden(&both, &json!({"tenant": "acme"}), 20, None),
+        overridden(&both, &json!({"tenant": "acme", "user": "u1"}), 30, Some(10)),
+        overridden(&both, &json!({"region": "eu"}), 40, None),
     ];
     let server = Server::new(vec![both], overrides);
     assert_eq!(server.check(json!({"tenant": "acme", "user": "u1"})).await, (30, 29));
@@ -204,7 +209,7 @@ async fn the_override_with_the_most_attributes_decides() {
 #[tokio::test]
 async fn rules_by_scope_have_overrides() {
     let users = of_user("*");
-    let boost = overridden(&users, json!({"user": "u1"}), 50, None);
+    let boost = overridden(&users, &json!({"user": "u1"}), 50, None);
     let server = Server::new(vec![users.clone()], vec![boost]);
     assert_eq!(server.check_user("u1").await, (50, 49));
     assert_eq!(server.check_user("u2").await, (10, 9));
