@@ -49,6 +49,8 @@ struct MatchedRule {
     algorithm: String,
     applies: bool,
     why: String,
+    /// Servers of older versions send none.
+    limit_why: Option<String>,
     used: Option<u64>,
     remaining: Option<u64>,
     reset_at: Option<UnixTime>,
@@ -105,7 +107,10 @@ impl Explanation {
                 or_dash(rule.remaining),
                 or_dash(rule.reset_at),
                 or_dash(rule.held.map(|held| format!("{} until {}", held.units, held.until))),
-                rule.why,
+                match rule.limit_why {
+                    Some(limit) => format!("{}; {limit}", rule.why),
+                    None => rule.why,
+                },
             ]);
         }
         table.write(out)

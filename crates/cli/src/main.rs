@@ -17,6 +17,7 @@ mod health;
 mod import;
 mod manual;
 mod output;
+mod overrides;
 mod pages;
 mod quota;
 mod refund;
@@ -75,6 +76,7 @@ enum Command {
     Explain(explain::Explain),
     Reset(reset::Reset),
     Rules(rules::Rules),
+    Overrides(overrides::Overrides),
     Quota(quota::Quota),
     Audit(audit::Audit),
     Config(config::Config),
@@ -125,6 +127,7 @@ impl Command {
             Self::Explain(explain) => explain.run(),
             Self::Reset(reset) => reset.run(),
             Self::Rules(rules) => rules.run(),
+            Self::Overrides(overrides) => overrides.run(),
             Self::Quota(quota) => quota.run(),
             Self::Audit(audit) => audit.run(),
             Self::Config(config) => config.run(),

@@ -9,7 +9,7 @@ use crate::client::{Client, ClientError};
 
 #[derive(Deserialize)]
 struct Page<T> {
-    #[serde(alias = "rules", alias = "quotas")]
+    #[serde(alias = "rules", alias = "quotas", alias = "overrides")]
     items: Vec<T>,
     pagination: Pagination,
     /// Revision of the rules that the page belongs to. Quotas and servers of older versions send

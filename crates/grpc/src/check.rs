@@ -1,6 +1,7 @@
 //! `CheckRateLimit`: admits or denies a request of a subject.
 
 mod attributes;
+mod batch;
 
 use headgate::{Cost, Decision};
 use headgate_api::rate_limits::{MeteredChecks, Reason};
@@ -15,6 +16,8 @@ use super::{
     rules,
     wire::{self, number, request_id},
 };
+
+pub(super) use self::batch::check_all;
 
 pub(super) async fn check(
     checks: &MeteredChecks,
@@ -68,9 +71,9 @@ pub(super) fn any_question<'a>(
     wire: &'a CheckRateLimitRequest,
 ) -> Result<AnyQuestion<'a>, CallError> {
     if wire.attributes.is_empty() {
-        return Ok(AnyQuestion::Subject(question(catalog, wire)?));
+        return Ok(question(catalog, wire)?.into());
     }
-    Ok(AnyQuestion::Attributes(attributes::question(wire).map_err(CallError::Invalid)?))
+    Ok(attributes::question(wire).map_err(CallError::Invalid)?.into())
 }
 
 /// The answer to a check of either kind, without the rules that applied.
@@ -200,7 +203,7 @@ impl From<CheckError> for CallError {
             }
             CheckError::NoSuchRule(id) => return Self::NoSuchRule(id.to_string()),
             CheckError::Store(cause) => return Self::store(cause),
-            CheckError::Batch(_) => return Self::Internal(error.to_string()),
+            CheckError::Batch(_) => "checks",
         };
         Self::field(field, error.to_string())
     }

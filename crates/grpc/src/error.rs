@@ -4,7 +4,7 @@
 //! Handlers return a [`CallError`]. As a [`Status`] it carries itself along as its source, so
 //! that `surface`, which knows the call's id, can log the cause, which the caller does not get.
 
-use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, error::Error as _, sync::Arc, time::Duration};
 
 use headgate::StoreError;
 use headgate_api::{Namespace, error_code, quotas::QuotaRefusal, rate_limits::ReservationRefusal};
@@ -26,6 +26,10 @@ pub(super) enum CallError {
     Auth(#[from] AuthError),
     #[error("rule not found: {0}")]
     NoSuchRule(String),
+    #[error("override not found: {0}")]
+    NoSuchOverride(String),
+    #[error("{0}")]
+    TooManyOverrides(String),
     #[error("{0}")]
     RuleExists(String),
     #[error("{0}")]
@@ -65,7 +69,7 @@ pub(super) enum CallError {
 /// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
-    field: &'static str,
+    field: Cow<'static, str>,
     message: String,
 }
 
@@ -105,12 +109,14 @@ impl CallError {
                 Code::PermissionDenied
             }
             Self::Auth(_) => Code::Unauthenticated,
-            Self::NoSuchRule(_) | Self::NoSuchService => Code::NotFound,
+            Self::NoSuchRule(_) | Self::NoSuchOverride(_) | Self::NoSuchService => Code::NotFound,
             Self::RuleExists(_) => Code::AlreadyExists,
             Self::Quota(refusal) => quota_status(refusal),
             Self::Reservation(refusal) => reservation_status(refusal),
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
-            Self::TooLarge | Self::TooManyRules(_) => Code::ResourceExhausted,
+            Self::TooLarge | Self::TooManyRules(_) | Self::TooManyOverrides(_) => {
+                Code::ResourceExhausted
+            }
             Self::TimedOut => Code::DeadlineExceeded,
             Self::NoDatabase(_)
             | Self::NoStore(_)
@@ -128,6 +134,8 @@ impl CallError {
             Self::NoSuchRule(_) => "SYS_RATELIMIT_RULE_NOT_FOUND",
             Self::RuleExists(_) => "SYS_RATELIMIT_RULE_EXISTS",
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
+            Self::NoSuchOverride(_) => "SYS_RATELIMIT_OVERRIDE_NOT_FOUND",
+            Self::TooManyOverrides(_) => "SYS_RATELIMIT_TOO_MANY_OVERRIDES",
             Self::Quota(refusal) => refusal.code(),
             Self::Reservation(refusal) => refusal.code(),
             Self::NoSuchMethod | Self::NoSuchService => error_code!(namespace, "NOT_FOUND"),
@@ -245,6 +253,8 @@ impl From<RepositoryError> for CallError {
                 Self::RuleExists(error.to_string())
             }
             RepositoryError::TooManyWindows { .. } => Self::field("window_secs", error.to_string()),
+            RepositoryError::NoSuchOverride(id) => Self::NoSuchOverride(id.to_string()),
+            RepositoryError::TooManyOverrides => Self::TooManyOverrides(error.to_string()),
             RepositoryError::TooManyRules { .. } => Self::TooManyRules(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),
             // Only lists of rules are written with a revision, and only REST has them.
@@ -274,7 +284,12 @@ impl From<ManageError> for CallError {
 
 impl Violation {
     pub(super) fn new(field: &'static str, message: impl Into<String>) -> Self {
-        Self { field, message: message.into() }
+        Self { field: field.into(), message: message.into() }
+    }
+
+    /// The same, in an item of a list.
+    pub(super) fn within(self, list: &str, index: usize) -> Self {
+        Self { field: format!("{list}[{index}].{}", self.field).into(), ..self }
     }
 }
 
@@ -291,6 +306,6 @@ impl From<FieldError> for Violation {
 
 impl From<&Violation> for FieldViolation {
     fn from(violation: &Violation) -> Self {
-        Self::new(violation.field, &violation.message)
+        Self::new(&*violation.field, &violation.message)
     }
 }

@@ -26,6 +26,7 @@ mod error;
 mod health;
 mod metered;
 mod methods;
+mod overrides;
 mod places;
 mod proto;
 mod protocol;

@@ -14,15 +14,18 @@ use super::{
     check,
     error::CallError,
     metered::{Metered, metered},
-    places,
+    overrides, places,
     proto::{
         AcquireRequest, AcquireResponse, CancelReservationRequest, CancelReservationResponse,
-        CheckRateLimitRequest, CheckRateLimitResponse, CreateRuleRequest, CreateRuleResponse,
-        DeleteRuleRequest, DeleteRuleResponse, GetReservationRequest, GetReservationResponse,
-        GetRuleRequest, GetRuleResponse, GetUsageRequest, GetUsageResponse, ListRulesRequest,
-        ListRulesResponse, RefundCheckRequest, RefundCheckResponse, ReleaseLeaseRequest,
-        ReleaseLeaseResponse, RenewLeaseRequest, RenewLeaseResponse, ReserveRequest,
-        ReserveResponse, ResetLimitRequest, ResetLimitResponse, SettleReservationRequest,
+        CheckRateLimitRequest, CheckRateLimitResponse, CheckRateLimitsRequest,
+        CheckRateLimitsResponse, CreateRuleRequest, CreateRuleResponse, DeleteOverrideRequest,
+        DeleteOverrideResponse, DeleteRuleRequest, DeleteRuleResponse, GetOverrideRequest,
+        GetOverrideResponse, GetReservationRequest, GetReservationResponse, GetRuleRequest,
+        GetRuleResponse, GetUsageRequest, GetUsageResponse, ListOverridesRequest,
+        ListOverridesResponse, ListRulesRequest, ListRulesResponse, RefundCheckRequest,
+        RefundCheckResponse, ReleaseLeaseRequest, ReleaseLeaseResponse, RenewLeaseRequest,
+        RenewLeaseResponse, ReserveRequest, ReserveResponse, ResetLimitRequest, ResetLimitResponse,
+        SetOverrideRequest, SetOverrideResponse, SettleReservationRequest,
         SettleReservationResponse, UpdateRuleRequest, UpdateRuleResponse, UseReservationRequest,
         UseReservationResponse, rate_limit_service_server::RateLimitService,
     },
@@ -169,5 +172,55 @@ impl RateLimitService for RateLimitHandlers {
     ) -> Answer<RefundCheckResponse> {
         let catalog = &self.rules.catalog;
         Ok(Response::new(reservations::refund(&self.checks, catalog, request.get_ref()).await?))
+    }
+
+    async fn check_rate_limits(
+        &self,
+        request: Request<CheckRateLimitsRequest>,
+    ) -> Answer<CheckRateLimitsResponse> {
+        let answer = check::check_all(&self.checks, &self.rules.catalog, request.get_ref()).await?;
+        Ok(Response::new(answer))
+    }
+
+    async fn set_override(
+        &self,
+        request: Request<SetOverrideRequest>,
+    ) -> Answer<SetOverrideResponse> {
+        let author = may(&self.access, &request, Action::WriteRules).await?;
+        let draft = overrides::draft(request.into_inner());
+        let set = self.rules.overrides.set(draft, &author).await.map_err(CallError::from)?;
+        let (one, created) = (overrides::shown(&set.0, &self.rules.catalog), set.1);
+        Ok(Response::new(SetOverrideResponse { r#override: Some(one), created }))
+    }
+
+    async fn get_override(
+        &self,
+        request: Request<GetOverrideRequest>,
+    ) -> Answer<GetOverrideResponse> {
+        may(&self.access, &request, Action::ReadRules).await?;
+        let id = overrides::id(&request.get_ref().override_id)?;
+        let one = self.rules.overrides.get(id).await.map_err(CallError::from)?;
+        let one = overrides::shown(&one, &self.rules.catalog);
+        Ok(Response::new(GetOverrideResponse { r#override: Some(one) }))
+    }
+
+    async fn list_overrides(
+        &self,
+        request: Request<ListOverridesRequest>,
+    ) -> Answer<ListOverridesResponse> {
+        let author = may(&self.access, &request, Action::ReadRules).await?;
+        let (filter, page) = overrides::listing(request.get_ref(), author.at)?;
+        let listed = self.rules.overrides.list(&filter, page).await.map_err(CallError::from)?;
+        Ok(Response::new(overrides::page(&listed, &self.rules.catalog)))
+    }
+
+    async fn delete_override(
+        &self,
+        request: Request<DeleteOverrideRequest>,
+    ) -> Answer<DeleteOverrideResponse> {
+        let author = may(&self.access, &request, Action::WriteRules).await?;
+        let id = overrides::id(&request.get_ref().override_id)?;
+        self.rules.overrides.delete(id, &author).await.map_err(CallError::from)?;
+        Ok(Response::new(DeleteOverrideResponse { success: true }))
     }
 }

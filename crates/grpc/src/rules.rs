@@ -2,8 +2,8 @@
 
 use headgate::{FailMode, LeasePolicy};
 use headgate_ratelimit::{
-    Draft, Input, LeaseDraft, Listed, Page, PageError, RateLimitRule, RuleFilter, RuleId,
-    RuleScope, Selector, SelectorDraft, UnknownRuleScope,
+    Draft, Input, LeaseDraft, Listed, Page, PageError, PlanLimits, RateLimitRule, RuleFilter,
+    RuleId, RuleScope, Selector, SelectorDraft, UnknownRuleScope,
 };
 use serde_json::{Map, Value as Json};
 
@@ -31,28 +31,31 @@ pub(super) fn listing(wire: &ListRulesRequest) -> Result<(RuleFilter, Page), Cal
         name => name.parse().map(|RuleScope(scope)| Some(scope)),
     };
     let scope = scope.map_err(|error: UnknownRuleScope| Violation::new("scope", error.to_string()));
+    match (scope, page(wire.page, wire.page_size)) {
+        (Ok(scope), Ok(page)) => {
+            Ok((RuleFilter { scope, enabled_only: wire.enabled_only, search: None }, page))
+        }
+        (scope, page) => {
+            let wrong = scope.err().into_iter().chain(page.err().into_iter().flatten());
+            Err(CallError::Invalid(wrong.collect()))
+        }
+    }
+}
+
+/// Returns a page, or everything that is invalid in it; 0 means the default.
+pub(super) fn page(number: i32, size: i32) -> Result<Page, Vec<Violation>> {
     let or_default =
         |number, default| if number == 0 { Some(default) } else { u32::try_from(number).ok() };
-    let page = or_default(wire.page, Page::DEFAULT.number()).unwrap_or(0);
-    let size = or_default(wire.page_size, Page::DEFAULT.size()).unwrap_or(0);
+    let number = or_default(number, Page::DEFAULT.number()).unwrap_or(0);
+    let size = or_default(size, Page::DEFAULT.size()).unwrap_or(0);
     let page_error = |error: PageError| match error {
         PageError::Number => Violation::new("page", error.to_string()),
         PageError::Size => Violation::new("page_size", error.to_string()),
     };
     // Each number is validated beside a valid one, so that both are reported.
-    let number = Page::new(page, Page::DEFAULT.size()).map_err(page_error);
-    let size = Page::new(Page::DEFAULT.number(), size).map_err(page_error);
-    match (scope, number, size) {
-        (Ok(scope), Ok(number), Ok(size)) => {
-            let page = Page::new(number.number(), size.size()).map_err(page_error);
-            let page = page.map_err(|violation| CallError::Invalid(vec![violation]))?;
-            Ok((RuleFilter { scope, enabled_only: wire.enabled_only, search: None }, page))
-        }
-        (scope, number, size) => {
-            let wrong = [scope.err(), number.err(), size.err()];
-            Err(CallError::Invalid(wrong.into_iter().flatten().collect()))
-        }
-    }
+    let wrong = [Page::new(number, Page::DEFAULT.size()), Page::new(Page::DEFAULT.number(), size)];
+    let wrong = || wrong.into_iter().filter_map(Result::err).map(page_error).collect();
+    Page::new(number, size).map_err(|_| wrong())
 }
 
 /// Returns the draft of a new rule.
@@ -109,7 +112,17 @@ fn selector(wire: Option<proto::Selector>) -> SelectorDraft {
         per: wire.per.into(),
         priority: i64::from(wire.priority).into(),
         stops: wire.stops.into(),
+        limits: wire.limit_by.map_or(Input::Missing, |limits| limits_json(limits).into()),
     }
+}
+
+/// Limits by plan as they are written in JSON.
+fn limits_json(wire: proto::PlanLimits) -> Json {
+    let mut fields: Map<String, Json> =
+        wire.limits.into_iter().map(|(value, limit)| (value, limit.into())).collect();
+    fields.insert("by".to_owned(), wire.by.into());
+    fields.extend(wire.default_limit.map(|limit| ("default".to_owned(), limit.into())));
+    Json::Object(fields)
 }
 
 /// Adds scope and pattern from `key` to a draft, unless it is over attributes; if `key` is invalid, returns everything that is.
@@ -177,6 +190,20 @@ impl From<&Selector> for proto::Selector {
             per: selector.per().map(str::to_owned).collect(),
             priority: selector.priority(),
             stops: selector.stops(),
+            limit_by: selector.limits().map(proto::PlanLimits::from),
+        }
+    }
+}
+
+impl From<&PlanLimits> for proto::PlanLimits {
+    fn from(limits: &PlanLimits) -> Self {
+        Self {
+            by: limits.by().to_owned(),
+            limits: limits
+                .limits()
+                .map(|(value, limit)| (value.to_owned(), limit.into()))
+                .collect(),
+            default_limit: limits.default().map(i64::from),
         }
     }
 }
@@ -189,15 +216,18 @@ impl From<LeasePolicy> for proto::Lease {
 
 impl From<&Listed<RateLimitRule>> for ListRulesResponse {
     fn from(listed: &Listed<RateLimitRule>) -> Self {
-        let pagination = Pagination {
-            total_count: number(listed.total),
-            page: i32::try_from(listed.page.number()).unwrap_or(i32::MAX),
-            page_size: i32::try_from(listed.page.size()).unwrap_or(i32::MAX),
-            has_next: listed.has_next(),
-        };
         Self {
             rules: listed.items.iter().map(proto::RateLimitRule::from).collect(),
-            pagination: Some(pagination),
+            pagination: Some(pagination(listed)),
         }
+    }
+}
+
+pub(super) fn pagination<T>(listed: &Listed<T>) -> Pagination {
+    Pagination {
+        total_count: number(listed.total),
+        page: i32::try_from(listed.page.number()).unwrap_or(i32::MAX),
+        page_size: i32::try_from(listed.page.size()).unwrap_or(i32::MAX),
+        has_next: listed.has_next(),
     }
 }

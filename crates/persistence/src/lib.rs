@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `config` | [`DatabaseConfig`]: connection options |
 //! | `database` | [`Database`]: connections, migrations, transactions |
-//! | `rules`, `audit` | [`RateLimitRuleRepository`] and [`AuditLog`] on a [`Database`] |
+//! | `rules`, `overrides`, `audit` | [`RateLimitRuleRepository`], [`OverrideRepository`] and [`AuditLog`] on a [`Database`] |
 //! | `quotas` | [`QuotaDatabase`]: policies, ledger and outbox of quotas |
 //! | `service_configs` | [`ServiceConfigDatabase`]: service documents, their audit log, states of instances |
 //! | `session` | transactions; every statement has a timeout |
@@ -25,6 +25,7 @@
 //! default `headgate`; all servers on one database use it. SQLite has no schemas.
 //!
 //! [`RateLimitRuleRepository`]: headgate_ratelimit::RateLimitRuleRepository
+//! [`OverrideRepository`]: headgate_ratelimit::OverrideRepository
 //! [`AuditLog`]: headgate_ratelimit::AuditLog
 //!
 //! ```
@@ -52,6 +53,7 @@ mod listener;
 mod migrations;
 mod moment;
 mod outage;
+mod overrides;
 mod postgres;
 mod query;
 mod quotas;

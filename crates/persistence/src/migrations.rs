@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const TABLE: &str = "headgate_migrations";
 
 /// Version, name, and SQL for PostgreSQL and SQLite.
-const MIGRATIONS: [(i64, &str, &str, &str); 11] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 12] = [
     (
         1,
         "rules",
@@ -87,6 +87,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 11] = [
         "selectors",
         include_str!("../migrations/postgres/0010_selectors.sql"),
         include_str!("../migrations/sqlite/0010_selectors.sql"),
+    ),
+    (
+        11,
+        "overrides",
+        include_str!("../migrations/postgres/0011_overrides.sql"),
+        include_str!("../migrations/sqlite/0011_overrides.sql"),
     ),
     (
         12,

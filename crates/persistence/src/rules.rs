@@ -11,17 +11,18 @@ mod write;
 use async_trait::async_trait;
 use headgate_ratelimit::{
     Author, Listed, Page, RateLimitRule, RateLimitRuleRepository, RepositoryError, Revision,
-    RuleChange, RuleDelta, RuleFilter, RuleId, Scope,
+    RuleChange, RuleDelta, RuleFilter, RuleId, RuleOverride, Scope,
 };
 use tokio::sync::Notify;
 
-pub(crate) use self::total::CachedTotal;
 use self::write::Writer;
+pub(crate) use self::{delta::prune as prune_changes, total::CachedTotal, write::next_revision};
 use crate::{
     Database,
     database::Pool,
     listener::{self, Subscriber},
     outage::Outage,
+    overrides,
     row::Row,
     session::Session,
     statement::Statement,
@@ -99,6 +100,14 @@ impl RateLimitRuleRepository for Database {
         session.commit().await?;
         self.rule_bound().0.set(revision, rules.len() as u64);
         Ok((revision, rules))
+    }
+
+    /// Fails on an invalid row, as [`load`](Self::load) does.
+    async fn load_overrides(&self) -> Result<Vec<RuleOverride>, RepositoryError> {
+        let mut session = self.reading().await?;
+        let overrides = overrides::read_all(&mut session).await?;
+        session.commit().await?;
+        Ok(overrides)
     }
 
     /// Fails on an invalid row, as [`load`](Self::load) does: the catalog keeps its rules until the
@@ -186,7 +195,7 @@ fn filtered(sql: &'static str, filter: &RuleFilter) -> Statement {
 }
 
 /// Returns a `LIKE` pattern for texts that contain this one. SQLite ignores the case of ASCII only.
-fn containing(text: &str) -> String {
+pub(crate) fn containing(text: &str) -> String {
     let mut pattern = String::from("%");
     for char in text.to_lowercase().chars() {
         if matches!(char, '%' | '_' | '!') {

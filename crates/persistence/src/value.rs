@@ -2,7 +2,7 @@
 
 use headgate::Timestamp;
 use headgate_quota::QuotaId;
-use headgate_ratelimit::RuleId;
+use headgate_ratelimit::{OverrideId, RuleId};
 use uuid::Uuid;
 
 use crate::moment::Moment;
@@ -76,6 +76,12 @@ impl From<bool> for Value {
 
 impl From<RuleId> for Value {
     fn from(id: RuleId) -> Self {
+        Self::Id(id.as_uuid())
+    }
+}
+
+impl From<OverrideId> for Value {
+    fn from(id: OverrideId) -> Self {
         Self::Id(id.as_uuid())
     }
 }

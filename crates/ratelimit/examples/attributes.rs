@@ -10,9 +10,9 @@ use std::{sync::Arc, time::Duration, time::Instant};
 use async_trait::async_trait;
 use headgate::{BatchLimiter, Cost, FailMode, LeasePolicy, Limit, SystemClock, Timestamp};
 use headgate_ratelimit::{
-    Attributes, Author, Catalog, Defaults, Draft, Listed, Page, RateLimitRule,
-    RateLimitRuleRepository, RepositoryError, Revision, RuleChange, RuleDelta, RuleFilter, RuleId,
-    SelectorDraft,
+    Attributes, Author, Catalog, Defaults, Draft, Listed, OverrideId, OverrideSpec,
+    OverrideSubject, Page, RateLimitRule, RateLimitRuleRepository, RepositoryError, Revision,
+    RuleChange, RuleDelta, RuleFilter, RuleId, RuleOverride, SelectorDraft,
     usecase::{AttributesQuestion, CheckRateLimit},
 };
 use headgate_store_memory::MemoryStore;
@@ -30,31 +30,43 @@ const KINDS: usize = 64;
 
 const SIZES: [usize; 4] = [10, 1_000, 10_000, 100_000];
 
-/// Rules that are loaded once.
-struct Fixed(Vec<RateLimitRule>);
+/// Overrides of one of ten rules.
+const OVERRIDES: [usize; 4] = [0, 100, 10_000, 100_000];
+
+/// Rules and overrides that are loaded once.
+struct Fixed(Vec<RateLimitRule>, Vec<RuleOverride>);
+
+/// A size, its checks and the time of a change.
+type Case = (usize, CheckRateLimit, Duration);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     println!("| rules | ns per check | relative to 10 rules | change of one rule |");
     println!("| --- | --- | --- | --- |");
-    let mut first = None;
-    let mut all = Vec::new();
+    let mut cases = Vec::new();
     for size in SIZES {
-        let catalog = load(size).await;
-        all.push((
-            size,
-            CheckRateLimit::new(catalog.0, BatchLimiter::new(MemoryStore::default())),
-            catalog.1,
-        ));
+        cases.push(load(size, size, 0).await);
     }
-    let mut fastest = vec![Duration::MAX; all.len()];
+    measure(&cases).await;
+    println!("\n| overrides | ns per check | relative to none | a new override |");
+    println!("| --- | --- | --- | --- |");
+    let mut cases = Vec::new();
+    for overrides in OVERRIDES {
+        cases.push(load(overrides, 10, overrides).await);
+    }
+    measure(&cases).await;
+}
+
+async fn measure(cases: &[Case]) {
+    let mut first = None;
+    let mut fastest = vec![Duration::MAX; cases.len()];
     // Rounds alternate, so that other load on the machine affects all sizes alike.
     for _ in 0..ROUNDS {
-        for (fastest, (_, checks, _)) in fastest.iter_mut().zip(&all) {
+        for (fastest, (_, checks, _)) in fastest.iter_mut().zip(cases) {
             *fastest = (*fastest).min(round(checks).await);
         }
     }
-    for (took, (size, _, change)) in fastest.into_iter().zip(&all) {
+    for (took, (size, _, change)) in fastest.into_iter().zip(cases) {
         let nanos = took.as_nanos() as f64 / CHECKS as f64;
         let base = *first.get_or_insert(nanos);
         println!("| {size} | {nanos:.0} | {:.2} | {} us |", nanos / base, change.as_micros());
@@ -123,8 +135,17 @@ fn stored(i: usize, when: Json) -> RateLimitRule {
     RateLimitRule { id: RuleId::random(), spec, created_at: now, updated_at: now }
 }
 
-/// A catalog with this many rules, and the time that a change of one of them takes.
-async fn load(size: usize) -> (Arc<Catalog>, Duration) {
+/// An override of a rule that all checks match.
+fn overridden(rule: &RateLimitRule, tenant: usize) -> RuleOverride {
+    let subject = OverrideSubject::parse(&json!({"tenant": format!("t{tenant}")})).unwrap();
+    let limit = 4_100_000_000;
+    let spec = OverrideSpec { rule: rule.id, subject, limit, until: None, reason: None };
+    let now = Timestamp::from_micros(1);
+    RuleOverride { id: OverrideId::random(), spec, created_at: now, updated_at: now }
+}
+
+/// A catalog with this many rules and overrides, and the time that a change of one of them takes.
+async fn load(label: usize, size: usize, overrides: usize) -> Case {
     let defaults = Defaults {
         limit: Limit::token_bucket(100, Duration::from_secs(60)).unwrap(),
         window_seconds: 60,
@@ -134,9 +155,14 @@ async fn load(size: usize) -> (Arc<Catalog>, Duration) {
     let catalog = Catalog::new(defaults.clone(), Arc::new(SystemClock::new())).unwrap();
     let rules: Vec<_> = (0..size).map(rule).collect();
     let last = rules[size - 1].clone();
-    catalog.refresh(&Fixed(rules)).await.unwrap();
-    let changed = RateLimitRule { spec: rule(size + 7).spec, ..last };
-    let delta = RuleDelta { revision: Revision(2), changed: vec![changed], deleted: Vec::new() };
+    let mut delta = RuleDelta { revision: Revision(2), ..RuleDelta::default() };
+    if label == size {
+        delta.changed.push(RateLimitRule { spec: rule(size + 7).spec, ..last });
+    } else {
+        delta.overrides.push(overridden(&rules[4], overrides));
+    }
+    let overrides = (0..overrides).map(|i| overridden(&rules[4], i)).collect();
+    catalog.refresh(&Fixed(rules, overrides)).await.unwrap();
     let snapshot = catalog.load();
     let fastest = (0..20).map(|_| {
         let (delta, start) = (delta.clone(), Instant::now());
@@ -144,7 +170,8 @@ async fn load(size: usize) -> (Arc<Catalog>, Duration) {
         start.elapsed()
     });
     let fastest = fastest.min().unwrap();
-    (Arc::new(catalog), fastest)
+    let limiter = BatchLimiter::new(MemoryStore::default());
+    (label, CheckRateLimit::new(Arc::new(catalog), limiter), fastest)
 }
 
 #[async_trait]
@@ -155,6 +182,10 @@ impl RateLimitRuleRepository for Fixed {
 
     async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError> {
         Ok((Revision(1), self.0.clone()))
+    }
+
+    async fn load_overrides(&self) -> Result<Vec<RuleOverride>, RepositoryError> {
+        Ok(self.1.clone())
     }
 
     async fn changes(&self, _: Revision) -> Result<Option<RuleDelta>, RepositoryError> {

@@ -14,9 +14,10 @@ pub struct AuditEntry {
     pub id: i64,
     /// The caller, the request and the time.
     pub author: Author,
-    /// `rule.create`, `rule.update`, `rule.delete` or `counter.reset`.
+    /// `rule.create`, `rule.update`, `rule.delete`, `override.set`, `override.delete` or
+    /// `counter.reset`.
     pub action: String,
-    /// A rule's id, `scope:identifier`, or `rate_limiter:algorithm:key`.
+    /// The id of a rule or override, `scope:identifier`, or `rate_limiter:algorithm:key`.
     pub target: String,
     /// The resource before the change.
     pub before: Option<String>,

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::{
     Defaults, RateLimitRule, RateLimitRuleRepository, RepositoryError, Revision, RuleDelta,
-    Snapshot,
+    RuleOverride, Snapshot,
 };
 
 /// Holds the current snapshot of the rules. Reading takes no lock; a change replaces the snapshot,
@@ -170,12 +170,15 @@ impl Catalog {
                 return Ok(Refreshed::Unchanged);
             }
             let read = delta.changed.len() + delta.deleted.len();
-            self.install(current, Loaded::Delta(delta), read).await?;
+            let compiled = read + delta.overrides.len() + delta.deleted_overrides.len();
+            self.install(current, Loaded::Delta(delta), compiled).await?;
             return Ok(Refreshed::Changes(read));
         }
         let (revision, rules) = repository.load().await?;
+        let overrides = repository.load_overrides().await?;
         let read = rules.len();
-        self.install(current, Loaded::All(revision, rules), read).await?;
+        let compiled = read + overrides.len();
+        self.install(current, Loaded::All(revision, rules, overrides), compiled).await?;
         Ok(Refreshed::All(read))
     }
 
@@ -200,10 +203,10 @@ impl Catalog {
         &self,
         current: Arc<Snapshot>,
         loaded: Loaded,
-        read: usize,
+        compiled: usize,
     ) -> Result<(), RepositoryError> {
         let defaults = self.defaults();
-        let next = if read <= MAX_INLINE {
+        let next = if compiled <= MAX_INLINE {
             loaded.compile(&current, &defaults)?
         } else {
             let compile = move || loaded.compile(&current, &defaults);
@@ -227,15 +230,16 @@ impl PreparedDefaults {
 /// The result of reading the repository.
 enum Loaded {
     Delta(RuleDelta),
-    All(Revision, Vec<RateLimitRule>),
+    All(Revision, Vec<RateLimitRule>, Vec<RuleOverride>),
 }
 
 impl Loaded {
     fn compile(self, current: &Snapshot, defaults: &Defaults) -> Result<Snapshot, RepositoryError> {
         let next = match self {
             Self::Delta(delta) => current.after(delta, defaults),
-            Self::All(revision, rules) => {
+            Self::All(revision, rules, overrides) => {
                 Snapshot::compile(revision, rules, defaults, Some(current))
+                    .map(|snapshot| snapshot.with_overrides(overrides))
             }
         };
         next.map_err(|error| RepositoryError::Corrupt(error.to_string()))

@@ -10,13 +10,22 @@ use headgate::{
     Limit, LimitError,
 };
 
-use crate::{Defaults, RateLimitRule, RuleId, Scope, Selector, tally::Tally};
+use crate::{
+    Attributes, Defaults, OverrideId, PlanLimits, RateLimitRule, RuleId, Scope, Selector,
+    tally::Tally,
+};
 
-/// A rule with everything that a check needs computed in advance.
-#[derive(Debug)]
+/// A rule with everything that a check needs computed in advance. A rule whose limit is by plan, or
+/// that has overrides, is compiled once for each limit: all count the same subjects together.
+#[derive(Clone, Debug)]
 pub struct CompiledRule {
     /// The stored rule; `None` for the default rule.
-    rule: Option<RateLimitRule>,
+    rule: Option<Arc<RateLimitRule>>,
+    /// Units per window.
+    units: u64,
+    source: LimitSource,
+    /// The rule with each of its limits by plan, in the order of the plans.
+    plans: Plans,
     limit: Limit,
     window_seconds: u32,
     fail_mode: FailMode,
@@ -24,9 +33,9 @@ pub struct CompiledRule {
     /// What a check takes in advance, by the lease and the limit.
     extra: Option<Extra>,
     /// The prefix of keys of a rule over attributes.
-    key_prefix: Option<Box<str>>,
+    key_prefix: Option<Arc<str>>,
     /// The suffix of keys, so that a check does not allocate one.
-    key_suffix: String,
+    key_suffix: Arc<str>,
     /// The result of the first call of [`label`](Self::label).
     label: OnceLock<Box<str>>,
     tally: Arc<Tally>,
@@ -34,12 +43,29 @@ pub struct CompiledRule {
     counted: bool,
 }
 
+/// A rule by the value of the attribute that decides its limit.
+type Plans = Arc<[(Box<str>, Arc<CompiledRule>)]>;
+
+/// Where the limit of a check comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitSource {
+    /// The rule, which has one limit or whose limit by plan does not list the value of the check.
+    Rule,
+    /// The rule's limit for the value of the check.
+    Plan,
+    /// An override of a subject.
+    Override(OverrideId),
+}
+
+// === impl CompiledRule ===
+
 impl CompiledRule {
-    /// Compiles a stored rule that counts in `tally`.
+    /// Compiles a stored rule that counts in `tally`, its own if `counted` is set.
     pub(crate) fn new(
         rule: RateLimitRule,
         defaults: &Defaults,
         tally: Arc<Tally>,
+        counted: bool,
     ) -> Result<Self, LimitError> {
         let (spec, limit) = (&rule.spec, rule.spec.engine_limit()?);
         let lease = match limit.places() {
@@ -47,25 +73,77 @@ impl CompiledRule {
             Some(_) => LeasePolicy::OFF,
             None => spec.lease.unwrap_or(defaults.lease).shortened_to(spec.window()),
         };
-        Ok(Self {
+        let mut compiled = Self {
+            units: spec.limit.into(),
+            source: LimitSource::Rule,
+            plans: Arc::default(),
             window_seconds: spec.window_seconds,
             fail_mode: spec.fail_mode.unwrap_or(defaults.fail_mode),
             lease,
             extra: lease.extra(&limit),
             key_prefix: key_prefix(&rule),
-            key_suffix: key_suffix(spec.window_seconds, spec.algorithm),
+            key_suffix: key_suffix(spec.window_seconds, spec.algorithm).into(),
             label: OnceLock::new(),
             tally,
-            counted: true,
+            counted,
             limit,
-            rule: Some(rule),
+            rule: Some(Arc::new(rule)),
+        };
+        compiled.plans = compiled.by_plan()?;
+        Ok(compiled)
+    }
+
+    fn by_plan(&self) -> Result<Plans, LimitError> {
+        let Some(rule) = &self.rule else { return Ok(Arc::default()) };
+        let limits = rule.spec.plan_limits();
+        limits
+            .map(|(value, units)| {
+                Ok((value.into(), Arc::new(self.with_units(units, LimitSource::Plan)?)))
+            })
+            .collect()
+    }
+
+    /// Returns the rule with another limit. It counts the same subjects in the same tally.
+    pub(crate) fn with_units(&self, units: u32, source: LimitSource) -> Result<Self, LimitError> {
+        let limit = match &self.rule {
+            Some(rule) => rule.spec.engine_limit_of(units)?,
+            None => self.limit.clone(),
+        };
+        Ok(Self {
+            units: units.into(),
+            source,
+            plans: Arc::default(),
+            extra: self.lease.extra(&limit),
+            limit,
+            label: OnceLock::new(),
+            ..self.clone()
         })
     }
 
-    /// Sets whether the tally is its own.
-    pub(crate) const fn counted(mut self, counted: bool) -> Self {
-        self.counted = counted;
-        self
+    /// Returns the rule with another limit, or with the highest that its algorithm supports.
+    pub(crate) fn with_most_units(&self, units: u32, source: LimitSource) -> Option<Self> {
+        match self.with_units(units, source) {
+            Err(LimitError::TooLarge { max, .. }) => {
+                self.with_units(u32::try_from(max).ok()?, source).ok()
+            }
+            result => result.ok(),
+        }
+    }
+
+    /// Returns `true` if the limit depends on an attribute.
+    pub(crate) fn is_by_plan(&self) -> bool {
+        !self.plans.is_empty()
+    }
+
+    /// Returns the rule with the limit of the check's plan. Of several plans, the highest limit.
+    pub(crate) fn for_plan<'s>(self: &'s Arc<Self>, attributes: &Attributes<'_>) -> &'s Arc<Self> {
+        let plans = self.selector().and_then(Selector::limits).map(PlanLimits::by);
+        let Some(value) = plans.and_then(|by| attributes.get(by)) else { return self };
+        let known = |text: &str| {
+            let place = self.plans.binary_search_by(|(known, _)| (**known).cmp(text));
+            place.ok().map(|place| &self.plans[place].1)
+        };
+        value.texts().filter_map(known).max_by_key(|rule| rule.units).unwrap_or(self)
     }
 
     /// Compiles the default rule.
@@ -74,13 +152,16 @@ impl CompiledRule {
         let lease = defaults.lease.shortened_to(window);
         Self {
             rule: None,
+            units: defaults.limit.capacity(),
+            source: LimitSource::Rule,
+            plans: Arc::default(),
             limit: defaults.limit.clone(),
             window_seconds: defaults.window_seconds,
             fail_mode: defaults.fail_mode,
             lease,
             extra: lease.extra(&defaults.limit),
             key_prefix: None,
-            key_suffix: key_suffix(defaults.window_seconds, defaults.limit.algorithm()),
+            key_suffix: key_suffix(defaults.window_seconds, defaults.limit.algorithm()).into(),
             label: OnceLock::new(),
             tally,
             counted: true,
@@ -88,8 +169,8 @@ impl CompiledRule {
     }
 
     /// Returns the stored rule; `None` for the default rule.
-    pub const fn rule(&self) -> Option<&RateLimitRule> {
-        self.rule.as_ref()
+    pub fn rule(&self) -> Option<&RateLimitRule> {
+        self.rule.as_deref()
     }
 
     /// Returns its id; `None` for the default rule.
@@ -105,6 +186,16 @@ impl CompiledRule {
     /// Returns `true` if it is enabled.
     pub fn is_enabled(&self) -> bool {
         self.rule.as_ref().is_none_or(|rule| rule.spec.enabled)
+    }
+
+    /// Returns the units per window; the capacity of the default rule.
+    pub const fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// Returns where the limit comes from.
+    pub const fn source(&self) -> LimitSource {
+        self.source
     }
 
     /// Returns the limit.
@@ -187,7 +278,7 @@ impl CompiledRule {
 
 /// Returns the prefix of the keys of a rule over attributes. It names the attributes that the rule
 /// counts by: a rule that counts by others must not read the old states.
-fn key_prefix(rule: &RateLimitRule) -> Option<Box<str>> {
+fn key_prefix(rule: &RateLimitRule) -> Option<Arc<str>> {
     let selector = rule.spec.selector.as_ref()?;
     let per: Vec<&str> = selector.per().collect();
     let prefix = Scope::Attributes.key_prefix();

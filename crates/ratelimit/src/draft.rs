@@ -54,7 +54,16 @@ impl Draft {
         } else {
             read_subjects(&mut reader, self.scope, self.identifier_pattern)
         };
-        let limit = reader.required("limit", self.limit, "a whole number", positive("limit"));
+        let mut selector = self.selector;
+        let limits = selector.read_limits(&mut reader);
+        let limit = match &limits {
+            Input::Given(limits) => Some(limits.fallback()),
+            Input::Missing => {
+                reader.required("limit", self.limit, "a whole number", positive("limit"))
+            }
+            // The errors are reported.
+            Input::Null | Input::WrongType(_) => None,
+        };
         let window_seconds = reader.required(
             "window_seconds",
             self.window_seconds,
@@ -87,7 +96,7 @@ impl Draft {
         }
         let selector = over_attributes.then(|| {
             let kept = current.and_then(|current| current.selector.as_deref());
-            self.selector.validate(&mut reader, kept)
+            selector.validate(&mut reader, limits.or(None), kept)
         });
         if over_attributes {
             pattern = selector::pattern_of(&mut reader, &subjects, name.as_deref());
@@ -113,6 +122,12 @@ impl Draft {
         };
         if let Err(error) = spec.engine_limit() {
             reader.add(limit_error(&error));
+        }
+        for (value, units) in spec.plan_limits() {
+            if let Err(error @ LimitError::TooLarge { .. }) = spec.engine_limit_of(units) {
+                let message = format!("limit.{value}: {error}");
+                reader.add(FieldError { field: "limit", reason: "too_large", message });
+            }
         }
         reader.finish(spec)
     }

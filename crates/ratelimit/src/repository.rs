@@ -8,7 +8,10 @@ use headgate_admin::{Author, Listed, Page, Revision};
 use thiserror::Error;
 use tokio::sync::Notify;
 
-use crate::{Pattern, RateLimitRule, RuleId, RuleSpec, Scope};
+use crate::{
+    OverrideFilter, OverrideId, OverrideSpec, Pattern, RateLimitRule, RuleId, RuleOverride,
+    RuleSpec, Scope,
+};
 
 /// Stores rules and records changes in the audit log.
 ///
@@ -28,6 +31,10 @@ pub trait RateLimitRuleRepository: Send + Sync {
 
     /// Returns all rules, and a revision that is not newer than they are.
     async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError>;
+
+    /// Returns all overrides that rules had at the revision of an earlier [`load`](Self::load), or
+    /// later.
+    async fn load_overrides(&self) -> Result<Vec<RuleOverride>, RepositoryError>;
 
     /// Returns the changes after the revision `since`, read consistently; `None` if they are not
     /// available any more and all rules must be loaded.
@@ -73,6 +80,40 @@ pub struct RuleDelta {
     pub changed: Vec<RateLimitRule>,
     /// Ids of deleted rules, including rules that were created in between.
     pub deleted: Vec<RuleId>,
+    /// Created and updated overrides.
+    pub overrides: Vec<RuleOverride>,
+    /// Ids of deleted overrides.
+    pub deleted_overrides: Vec<OverrideId>,
+}
+
+/// Stores overrides and records changes in the audit log. Overrides belong to the same revisions as
+/// the rules, and are deleted with their rule.
+#[async_trait]
+pub trait OverrideRepository: Send + Sync {
+    /// Returns a page of the overrides that match `filter`, newest first and then by id.
+    async fn list_overrides(
+        &self,
+        filter: &OverrideFilter,
+        page: Page,
+    ) -> Result<Listed<RuleOverride>, RepositoryError>;
+
+    /// Returns the override with this id.
+    async fn get_override(&self, id: OverrideId) -> Result<Option<RuleOverride>, RepositoryError>;
+
+    /// Creates an override, or replaces the one of the same rule and subject. The flag is `true` if
+    /// it is new.
+    async fn set_override(
+        &self,
+        spec: &OverrideSpec,
+        author: &Author,
+    ) -> Result<(RuleOverride, bool), RepositoryError>;
+
+    /// Deletes an override and returns it.
+    async fn delete_override(
+        &self,
+        id: OverrideId,
+        author: &Author,
+    ) -> Result<RuleOverride, RepositoryError>;
 }
 
 /// A change of one rule.
@@ -137,6 +178,15 @@ pub enum RepositoryError {
     /// There is no such rule.
     #[error("rule not found: {0}")]
     NotFound(RuleId),
+    /// There is no such override.
+    #[error("override not found: {0}")]
+    NoSuchOverride(OverrideId),
+    /// The maximum number of overrides is reached.
+    #[error(
+        "there may be at most {max} overrides; delete some, or write a limit by plan",
+        max = RuleOverride::MAX
+    )]
+    TooManyOverrides,
     /// The rule was changed after it was read.
     #[error("rule {0} has changed in the meantime; read it again and retry")]
     Changed(RuleId),

@@ -212,7 +212,9 @@ impl ReservedLimit {
             None => Some(snapshot.default_rule()),
         };
         let same_key = |rule: &&std::sync::Arc<CompiledRule>| {
-            rule.window_seconds() == self.window_seconds
+            // The plan is not known any more.
+            !rule.is_by_plan()
+                && rule.window_seconds() == self.window_seconds
                 && rule.limit().algorithm() == self.limit.algorithm()
         };
         rule.filter(same_key).map_or(&self.limit, |rule| rule.limit())

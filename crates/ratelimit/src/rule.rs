@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError, Timestamp};
 use uuid::Uuid;
 
-use crate::{Pattern, Scope, Selector};
+use crate::{Pattern, PlanLimits, Scope, Selector};
 
 /// Unique id of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,13 +35,15 @@ pub struct RuleSpec {
     pub scope: Scope,
     /// Identifiers of the subjects; the name of a rule over attributes.
     pub identifier_pattern: Pattern,
-    /// Units that a subject may consume per window.
+    /// Units that a subject may consume per window; the [fallback](crate::PlanLimits::fallback) if
+    /// the limit is by plan.
     pub limit: u32,
     /// Window in seconds.
     pub window_seconds: u32,
     /// Algorithm.
     pub algorithm: Algorithm,
-    /// Units that may be consumed at once; the limit if `None`.
+    /// Units that may be consumed at once; the limit if `None`. Other limits of the rule, by plan
+    /// and by override, have a burst in the same proportion.
     pub burst: Option<u32>,
     /// Failure mode, which decides checks while the store is unavailable; the configured one if
     /// `None`.
@@ -125,12 +127,29 @@ impl RuleSpec {
         Duration::from_secs(self.window_seconds.into())
     }
 
+    /// Returns the limits by plan: values of the attribute, and units.
+    pub fn plan_limits(&self) -> impl Iterator<Item = (&str, u32)> {
+        let limits = self.selector.as_deref().and_then(Selector::limits);
+        limits.into_iter().flat_map(PlanLimits::limits)
+    }
+
     /// Converts to the engine's limit.
     pub fn engine_limit(&self) -> Result<Limit, LimitError> {
-        let limit = Limit::new(self.algorithm, self.limit.into(), self.window())?;
+        self.engine_limit_of(self.limit)
+    }
+
+    /// Converts to the engine's limit with another number of units.
+    pub fn engine_limit_of(&self, units: u32) -> Result<Limit, LimitError> {
+        let limit = Limit::new(self.algorithm, units.into(), self.window())?;
         match self.burst {
-            Some(burst) => limit.with_burst(burst.into()),
+            Some(burst) => limit.with_burst(self.scaled(burst, units)),
             None => Ok(limit),
         }
+    }
+
+    /// Returns a burst in proportion to `units`. Rounded down, so that it refills as fast.
+    fn scaled(&self, burst: u32, units: u32) -> u64 {
+        let scaled = u64::from(burst) * u64::from(units) / u64::from(self.limit.max(1));
+        scaled.clamp(1, u32::MAX.into())
     }
 }

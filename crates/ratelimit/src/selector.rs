@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 
 pub(crate) use self::regex_budget::RegexBudget;
 pub use self::warnings::Warning;
-use crate::{Attributes, Condition, condition::Regex};
+use crate::{Attributes, Condition, PlanLimits, condition::Regex};
 
 /// The conditions of a rule over attributes, and the attributes that it counts by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Selector {
     pub(crate) priority: i32,
     /// `true` if rules of a lower priority do not apply where this one matches.
     pub(crate) stops: bool,
+    /// Limits by the value of an attribute; `None` if all checks have the rule's limit.
+    pub(crate) limits: Option<PlanLimits>,
 }
 
 /// The reason why a rule does not match.
@@ -82,6 +84,11 @@ impl Selector {
     /// Returns the regular expressions of all conditions.
     pub(crate) fn regexes(&self) -> impl Iterator<Item = &Regex> {
         self.when.iter().flat_map(|(_, condition)| condition.regexes())
+    }
+
+    /// Returns the limits by the value of an attribute.
+    pub const fn limits(&self) -> Option<&PlanLimits> {
+        self.limits.as_ref()
     }
 
     /// Returns `true` if the rule matches.

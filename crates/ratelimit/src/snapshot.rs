@@ -1,6 +1,7 @@
 //! Immutable snapshots of the rules, compiled for matching. A snapshot shares what did not change
 //! with the one before, so that an update costs as much as it changes.
 
+mod overrides;
 mod selectors;
 mod shards;
 mod table;
@@ -10,17 +11,18 @@ use std::{
     sync::Arc,
 };
 
-use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError};
+use headgate::{Algorithm, FailMode, LeasePolicy, Limit, LimitError, Timestamp};
 
 pub use self::selectors::Selected;
 use self::{
+    overrides::Overrides,
     selectors::Selectors,
     shards::{EntryAction, Keyed, Shards},
     table::Table,
 };
 use crate::{
-    Attributes, CompiledRule, Pattern, RateLimitRule, Revision, RuleDelta, RuleId, Scope, compiled,
-    tally::Tally,
+    Attributes, CompiledRule, OverrideId, Pattern, RateLimitRule, Revision, RuleDelta, RuleId,
+    RuleOverride, Scope, compiled, tally::Tally,
 };
 
 /// The limit for subjects that no rule matches.
@@ -42,6 +44,7 @@ pub struct Snapshot {
     revision: Revision,
     scopes: [Table; Scope::ALL.len()],
     selectors: Selectors,
+    overrides: Overrides,
     default: [Arc<CompiledRule>; 1],
     /// What rules get that set none.
     inherited: (FailMode, LeasePolicy),
@@ -103,6 +106,7 @@ impl Snapshot {
             revision,
             scopes: Default::default(),
             selectors: Selectors::default(),
+            overrides: Overrides::default(),
             default: [Arc::new(default)],
             inherited: defaults.inherited(),
             by_id: Shards::default(),
@@ -119,9 +123,49 @@ impl Snapshot {
         let mut next = Self { revision: delta.revision, ..self.clone() };
         for id in delta.deleted {
             next.remove(id);
+            for gone in next.overrides.of(id) {
+                next.overrides.remove(gone.id);
+            }
         }
+        let changed: Vec<RuleId> = delta.changed.iter().map(|rule| rule.id).collect();
         next.put(delta.changed, defaults, Some(self))?;
+        next.recompile_overrides(&changed);
+        for id in delta.deleted_overrides {
+            next.overrides.remove(id);
+        }
+        next.put_overrides(delta.overrides);
         Ok(next)
+    }
+
+    /// Returns the same rules with these overrides in addition. Those of unknown rules are left
+    /// out.
+    #[must_use]
+    pub fn with_overrides(mut self, overrides: Vec<RuleOverride>) -> Self {
+        self.put_overrides(overrides);
+        self
+    }
+
+    fn put_overrides(&mut self, overrides: Vec<RuleOverride>) {
+        for added in overrides {
+            match self.by_id.get(&added.spec.rule) {
+                Some(rule) => self.overrides.put(&Arc::new(added), rule),
+                None => self.overrides.remove(added.id),
+            }
+        }
+    }
+
+    /// Compiles the overrides of changed rules again.
+    fn recompile_overrides(&mut self, rules: &[RuleId]) {
+        if self.overrides.is_empty() {
+            return;
+        }
+        for id in rules {
+            if let Some(rule) = self.by_id.get(id) {
+                for one in self.overrides.of(*id) {
+                    self.overrides.put(&one, rule);
+                }
+            }
+        }
     }
 
     /// Returns the same rules with another default rule. Rules without a failure mode or lease of
@@ -139,9 +183,15 @@ impl Snapshot {
                 |rule: &&RateLimitRule| rule.spec.fail_mode.is_none() || rule.spec.lease.is_none();
             if let Some(rule) = old.rule().filter(inherits) {
                 let tally = Arc::clone(old.tally());
-                let compiled = CompiledRule::new(rule.clone(), defaults, tally)?;
+                let compiled = CompiledRule::new(rule.clone(), defaults, tally, old.is_counted())?;
                 next.remove(rule.id);
-                next.add(&Arc::new(compiled.counted(old.is_counted())));
+                next.add(&Arc::new(compiled));
+            }
+        }
+        let overrides: Vec<_> = next.overrides.iter().cloned().collect();
+        for one in overrides {
+            if let Some(rule) = next.by_id.get(&one.spec.rule) {
+                next.overrides.put(&one, rule);
             }
         }
         Ok(next)
@@ -171,7 +221,7 @@ impl Snapshot {
                     let own = own.or_else(|| free().then(Arc::default));
                     let (tally, counted) =
                         own.map_or_else(|| (Arc::clone(&self.others), false), |own| (own, true));
-                    Arc::new(CompiledRule::new(rule, defaults, tally)?.counted(counted))
+                    Arc::new(CompiledRule::new(rule, defaults, tally, counted)?)
                 }
             };
             self.add(&compiled);
@@ -273,6 +323,38 @@ impl Snapshot {
     pub const fn default_rule(&self) -> &Arc<CompiledRule> {
         let [rule] = &self.default;
         rule
+    }
+
+    /// Returns the rule with the limit that a check has: that of an override, of its plan, or the
+    /// rule's own. `now` is called only if there is an override.
+    pub fn with_limit_for<'s>(
+        &'s self,
+        rule: &'s Arc<CompiledRule>,
+        attributes: &Attributes<'_>,
+        now: impl Fn() -> Timestamp,
+    ) -> &'s Arc<CompiledRule> {
+        if !self.overrides.is_empty()
+            && let Some(id) = rule.id()
+            && let Some(found) = self.overrides.find(id, attributes, now)
+        {
+            return found;
+        }
+        if rule.is_by_plan() { rule.for_plan(attributes) } else { rule }
+    }
+
+    /// Returns `true` if there are overrides.
+    pub const fn has_overrides(&self) -> bool {
+        !self.overrides.is_empty()
+    }
+
+    /// Returns the override with this id.
+    pub fn override_of(&self, id: OverrideId) -> Option<&RuleOverride> {
+        self.overrides.get(id).map(|found| &**found)
+    }
+
+    /// Returns the sets of attributes that overrides of a rule name.
+    pub fn override_shapes(&self, rule: RuleId) -> impl Iterator<Item = &[Box<str>]> {
+        self.overrides.shapes_of(rule)
     }
 
     /// Returns `true` if there are rules over attributes.

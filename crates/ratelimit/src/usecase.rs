@@ -5,6 +5,7 @@ pub mod check;
 pub mod explain;
 pub mod explain_attributes;
 pub mod keyed;
+pub mod overrides;
 pub mod reset;
 pub mod rules;
 pub mod usage;
@@ -16,6 +17,7 @@ pub use check::{
 pub use explain::{Explain, Explanation};
 pub use explain_attributes::{AttributesExplanation, ExplainedSelector};
 pub use keyed::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys};
+pub use overrides::ManageOverrides;
 pub use reset::{ResetError, ResetLimit, ResetReport};
 pub use rules::{ManageError, ManageRules, Plan};
 pub use usage::{GetUsage, Usage, UsageError};

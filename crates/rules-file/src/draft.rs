@@ -6,11 +6,16 @@ use serde_json::{Map, Value as Json};
 /// Returns the draft of a rule whose fields are JSON, as in a file or in a response of a server.
 pub fn draft(fields: &Map<String, Json>) -> Draft {
     let field = |name: &str| fields.get(name);
+    // An object is limits by plan, anything else the one limit of the rule.
+    let (by_plan, limit) = match field("limit") {
+        Some(value @ Json::Object(_)) => (Some(value), None),
+        other => (None, other),
+    };
     Draft {
         name: text(field("name")),
         scope: text(field("scope")),
         identifier_pattern: text(field("identifier_pattern")),
-        limit: number(field("limit")),
+        limit: number(limit),
         window_seconds: number(field("window_seconds")),
         algorithm: text(field("algorithm")),
         burst: number(field("burst")),
@@ -28,6 +33,7 @@ pub fn draft(fields: &Map<String, Json>) -> Draft {
             per: read(field("per"), texts),
             priority: number(field("priority")),
             stops: read(field("stops"), Json::as_bool),
+            limits: read(by_plan, |value| Some(value.clone())),
         },
     }
 }

@@ -73,6 +73,8 @@ enum FieldType {
     Boolean,
     /// A mapping with these fields, which are numbers.
     Numbers(&'static [&'static str]),
+    /// A number, or a mapping: limits by plan.
+    NumberOrNested,
     /// Any nested value: conditions, and lists of attributes.
     Nested,
 }
@@ -81,7 +83,7 @@ const FIELDS: [(&str, FieldType); 14] = [
     ("name", FieldType::Text),
     ("scope", FieldType::Text),
     ("identifier_pattern", FieldType::Text),
-    ("limit", FieldType::Number),
+    ("limit", FieldType::NumberOrNested),
     ("window_seconds", FieldType::Number),
     ("algorithm", FieldType::Text),
     ("burst", FieldType::Number),
@@ -283,15 +285,19 @@ impl FieldType {
     /// rejects.
     fn to_json(self, value: Yaml) -> Result<Value, &'static str> {
         match (self, value) {
-            (Self::Nested, value) => Ok(nested(value)),
+            (Self::Nested, value) | (Self::NumberOrNested, value @ Yaml::Map(_)) => {
+                Ok(nested(value))
+            }
             (_, Yaml::Null) => Ok(Value::Null),
             (_, Yaml::Quoted(text)) | (Self::Text | Self::Numbers(_), Yaml::Plain(text)) => {
                 Ok(Value::String(text))
             }
-            (Self::Number, Yaml::Plain(text)) => Ok(match text.parse::<i64>() {
-                Ok(number) => Value::from(number),
-                Err(_) => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
-            }),
+            (Self::Number | Self::NumberOrNested, Yaml::Plain(text)) => {
+                Ok(match text.parse::<i64>() {
+                    Ok(number) => Value::from(number),
+                    Err(_) => text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
+                })
+            }
             (Self::Boolean, Yaml::Plain(text)) => Ok(match text.as_str() {
                 "true" | "True" | "TRUE" => Value::Bool(true),
                 "false" | "False" | "FALSE" => Value::Bool(false),

@@ -23,6 +23,7 @@ mod leases;
 mod limit_headers;
 mod metrics;
 pub(crate) mod openapi;
+mod overrides;
 mod page;
 mod path;
 mod query;
@@ -91,6 +92,8 @@ fn rate_limits() -> Routes {
             "/api/v1/ratelimit/rules/{id}",
             get(rules::get).put(rules::update).delete(rules::delete),
         )
+        .route(overrides::PATH, get(overrides::list).put(overrides::set))
+        .route(overrides::ONE, get(overrides::get).delete(overrides::delete))
         .route("/api/v1/ratelimit/usage", get(usage::usage))
         .route(
             "/api/v1/ratelimit/explain",

@@ -7,7 +7,7 @@ mod reservations;
 use std::sync::Arc;
 
 use headgate::Clock;
-use headgate_ratelimit::usecase::{CheckError, CheckRateLimit, Question, Verdict};
+use headgate_ratelimit::usecase::{AnyQuestion, CheckError, CheckRateLimit, Question, Verdict};
 use headgate_resilience::OutageLog;
 use headgate_telemetry::{metrics::Stopwatch, trace::Span};
 use tracing::warn;
@@ -66,12 +66,13 @@ impl MeteredChecks {
         Ok(verdict)
     }
 
-    /// Decides several questions together: all are admitted, or nothing is taken for any.
+    /// Decides several questions together: all are admitted, or nothing is taken for any. A question
+    /// with attributes that no rule matches has no verdict.
     pub async fn decide_all(
         &self,
-        questions: &[Question<'_>],
+        questions: &[AnyQuestion<'_>],
         dry_run: bool,
-    ) -> Result<Vec<Verdict>, CheckError> {
+    ) -> Result<Vec<Option<Verdict>>, CheckError> {
         let verdicts = if dry_run {
             self.check.peek_all(questions).await?
         } else {
@@ -79,25 +80,53 @@ impl MeteredChecks {
             let verdicts = self.check.check_all(questions).await?;
             self.count(&verdicts, &stopwatch);
             for (question, verdict) in questions.iter().zip(&verdicts) {
-                self.note_denial(question, verdict);
+                self.note_denial_of_any(question, verdict.as_ref());
             }
             verdicts
         };
         for (question, verdict) in questions.iter().zip(&verdicts) {
-            self.warn_if_degraded(question, verdict);
+            self.warn_if_any_degraded(question, verdict.as_ref());
         }
         if self.traced {
-            Span::decided(&verdicts.iter().map(|verdict| &verdict.decision).collect::<Vec<_>>());
+            let decisions = verdicts.iter().flatten().map(|verdict| &verdict.decision);
+            Span::decided(&decisions.collect::<Vec<_>>());
         }
         Ok(verdicts)
     }
 
-    fn count(&self, verdicts: &[Verdict], stopwatch: &Stopwatch<'_>) {
-        let all_allowed = verdicts.iter().all(|verdict| verdict.decision.allowed);
+    fn count(&self, verdicts: &[Option<Verdict>], stopwatch: &Stopwatch<'_>) {
+        let all_allowed = verdicts.iter().flatten().all(|verdict| verdict.decision.allowed);
         // When one check is denied, the others take nothing: they were not admitted either.
         let decided = |verdict: &&Verdict| all_allowed || !verdict.decision.allowed;
-        for verdict in verdicts.iter().filter(decided) {
+        for verdict in verdicts.iter().flatten().filter(decided) {
             self.metrics.decided(&verdict.decision, stopwatch.elapsed());
+        }
+        if all_allowed {
+            for _ in verdicts.iter().filter(|verdict| verdict.is_none()) {
+                self.metrics.unlimited(stopwatch.elapsed());
+            }
+        }
+    }
+
+    fn note_denial_of_any(&self, question: &AnyQuestion<'_>, verdict: Option<&Verdict>) {
+        match (question, verdict) {
+            (AnyQuestion::Subject(question), Some(verdict)) => self.note_denial(question, verdict),
+            (AnyQuestion::Attributes(question), Some(verdict)) => {
+                self.note_attributes_denial(question, verdict);
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn warn_if_any_degraded(&self, question: &AnyQuestion<'_>, verdict: Option<&Verdict>) {
+        match (question, verdict) {
+            (AnyQuestion::Subject(question), Some(verdict)) => {
+                self.warn_if_degraded(question, verdict);
+            }
+            (AnyQuestion::Attributes(question), Some(verdict)) => {
+                self.warn_if_attributes_degraded(question, verdict);
+            }
+            (_, None) => {}
         }
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use headgate::Key;
 use headgate_ratelimit::{
     Attributes, AuditLog, Author, Catalog, Scope,
-    usecase::{Explain, GetUsage, ManageRules, ResetError, ResetLimit, ResetReport},
+    usecase::{
+        Explain, GetUsage, ManageOverrides, ManageRules, ResetError, ResetLimit, ResetReport,
+    },
 };
 use tokio::sync::Semaphore;
 use tracing::error;
@@ -18,6 +20,8 @@ pub struct RuleAdmin {
     pub catalog: Arc<Catalog>,
     /// Managing rules.
     pub rules: ManageRules,
+    /// Managing overrides.
+    pub overrides: ManageOverrides,
     /// Usage under a rule.
     pub usage: GetUsage,
     /// Explanations of decisions.
@@ -34,12 +38,14 @@ impl RuleAdmin {
     pub fn new(
         catalog: Arc<Catalog>,
         rules: ManageRules,
+        overrides: ManageOverrides,
         usage: GetUsage,
         explain: Explain,
         reset: ResetLimit,
         audit: Arc<dyn AuditLog>,
     ) -> Self {
-        Self { catalog, rules, usage, explain, audit, long_lists: Semaphore::new(1), reset }
+        let long_lists = Semaphore::new(1);
+        Self { catalog, rules, overrides, usage, explain, audit, long_lists, reset }
     }
 
     /// Restores the whole limit of a subject.

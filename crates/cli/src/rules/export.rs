@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
     PATH,
-    rule::{Lease, Rule, Spec},
+    rule::{Lease, Limit, Rule, Spec},
 };
 use crate::{client::Client, failure::Failure, output::Output, pages};
 
@@ -52,7 +53,11 @@ fn write_rule(spec: &Spec, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  - scope: {}", spec.scope)?;
         writeln!(out, "    identifier_pattern: {}", quoted(&spec.identifier_pattern))?;
     }
-    writeln!(out, "    limit: {}", spec.limit)?;
+    match &spec.limit {
+        Limit::Number(number) => writeln!(out, "    limit: {number}")?,
+        // JSON is YAML.
+        Limit::ByPlan(fields) => writeln!(out, "    limit: {}", json!(fields))?,
+    }
     writeln!(out, "    window_seconds: {}", spec.window_seconds)?;
     writeln!(out, "    algorithm: {}", spec.algorithm)?;
     if let Some(burst) = spec.burst {

@@ -1,11 +1,11 @@
 //! Rules in the API.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use headgate::LeasePolicy;
 use headgate_ratelimit::Window;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A stored rule.
 #[derive(Debug, Deserialize)]
@@ -26,7 +26,8 @@ pub(super) struct Spec {
     pub(super) name: Option<String>,
     pub(super) scope: String,
     pub(super) identifier_pattern: String,
-    pub(super) limit: u64,
+    /// A number, or limits by plan.
+    pub(super) limit: Limit,
     pub(super) window_seconds: u64,
     pub(super) algorithm: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +46,14 @@ pub(super) struct Spec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stops: Option<bool>,
     pub(super) enabled: bool,
+}
+
+/// Units per window: a number, or numbers by the value of an attribute.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(super) enum Limit {
+    Number(u64),
+    ByPlan(Map<String, Value>),
 }
 
 /// A warning about a rule.
@@ -105,6 +114,38 @@ impl Spec {
     /// Scope and pattern.
     pub(super) fn subjects(&self) -> String {
         format!("{}:{}", self.scope, self.identifier_pattern)
+    }
+}
+
+// === impl Limit ===
+
+impl FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(number) = text.parse() {
+            return Ok(Self::Number(number));
+        }
+        let fields = serde_json::from_str(text).map(Self::ByPlan);
+        fields.map_err(|_| {
+            "expected a number, or JSON such as {\"by\": \"plan\", \"free\": 100, \"default\": 50}"
+                .to_owned()
+        })
+    }
+}
+
+/// A number, or values with their numbers: `free 100, default 50 by plan`.
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = match self {
+            Self::Number(number) => return number.fmt(f),
+            Self::ByPlan(fields) => fields,
+        };
+        let limits = fields.iter().filter(|(name, _)| *name != "by");
+        for (i, (value, limit)) in limits.enumerate() {
+            write!(f, "{}{value} {limit}", if i > 0 { ", " } else { "" })?;
+        }
+        write!(f, " by {}", fields.get("by").and_then(Value::as_str).unwrap_or_default())
     }
 }
 

@@ -6,7 +6,10 @@ use headgate_ratelimit::Window;
 use reqwest::{Method, header::ETAG};
 use serde_json::{Map, Value, json};
 
-use super::{PATH, Rule, rule::Lease};
+use super::{
+    PATH, Rule,
+    rule::{Lease, Limit},
+};
 use crate::{
     client::{Client, ClientError, Reply},
     failure::Failure,
@@ -47,9 +50,10 @@ struct RuleOptions {
     /// Subjects that the rule matches: `u1`, `team-*` or `*`.
     #[arg(long)]
     pattern: Option<String>,
-    /// Units that each subject may consume per window.
-    #[arg(long)]
-    limit: Option<u64>,
+    /// Units that each subject may consume per window; or, for a rule over attributes, limits by
+    /// plan in JSON: `{"by": "plan", "free": 100, "pro": 1000, "default": 50}`.
+    #[arg(long, value_name = "UNITS|JSON")]
+    limit: Option<Limit>,
     /// Length of the window, such as 60s, 1m or 1h.
     #[arg(long)]
     window: Option<Window>,
@@ -138,7 +142,7 @@ impl RuleOptions {
         fields::given([
             ("scope", self.scope.map(Value::from)),
             ("identifier_pattern", self.pattern.map(Value::from)),
-            ("limit", self.limit.map(Value::from)),
+            ("limit", self.limit.map(|limit| json!(limit))),
             ("window_seconds", self.window.map(|window| Value::from(window.seconds()))),
             ("name", self.name.map(Value::from)),
             ("algorithm", self.algorithm.map(Value::from)),

@@ -24,6 +24,7 @@ mod import;
 mod keyed;
 mod leases;
 mod memory;
+mod overrides;
 mod packaging;
 mod quota;
 mod quota_chaos;

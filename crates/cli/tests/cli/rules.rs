@@ -210,7 +210,7 @@ fn usage_errors_are_found_before_a_request_is_sent() {
         ),
         (
             &["create", "--scope", "user", "--pattern", "*", "--limit", "many", "--window", "1h"],
-            "'--limit <LIMIT>'",
+            "'--limit <UNITS|JSON>'",
         ),
         (&["update", UNKNOWN, "--enabled", "--disabled"], "cannot be used with"),
         (&["get"], "<ID>"),

@@ -4,9 +4,10 @@ import { get, post, withQuery } from "./api.js";
 import { meter } from "./bars.js";
 import { confirm } from "./dialog.js";
 import { announce, h } from "./dom.js";
-import { clear, complain, field, reasonField, select } from "./form.js";
+import { clear, complain, field, notice, reasonField, said, select } from "./form.js";
 import { limit, number, time } from "./format.js";
 import { t } from "./messages.js";
+import { boost, end } from "./overrides.js";
 import { link, note } from "./router.js";
 import { SCOPES } from "./rules.js";
 import { badge } from "./table.js";
@@ -45,11 +46,11 @@ function shown(seen, can, look) {
     h("div", { class: "heading-row" }, h("h2", { class: "long" }, subject),
       can("reset_counters") ? h("button", { type: "button", class: "danger", on: { click: () => reset(seen, look) } }, t("explain.reset")) : null),
     h("p", { class: "hint" }, t("overview.revision", { revision: number(seen.revision) })),
-    h("ol", { class: "explained" }, seen.rules.map((rule) => one(rule, can))),
+    h("ol", { class: "explained" }, seen.rules.map((rule) => one(rule, can, seen, look))),
   ];
 }
 
-function one(rule, can) {
+function one(rule, can, seen, look) {
   const name = rule.rule_id && can("read_rules") ? h("a", { href: link(["rules", rule.rule_id]) }, rule.rule_name) : rule.rule_name;
   const known = rule.remaining !== undefined;
   const used = rule.used ?? rule.limit - (rule.remaining ?? 0);
@@ -57,11 +58,33 @@ function one(rule, can) {
     h("div", { class: "heading-row" }, h("h3", { class: "long" }, name), badge(t(rule.applies ? "explain.applies" : "explain.idle"), rule.applies ? "good" : "off")),
     h("p", {}, t(`match.${rule.match}`), rule.identifier_pattern ? [" ", h("code", { class: "long" }, rule.identifier_pattern)] : "", " — ", limit(rule), ", ", t(`algorithm.${rule.algorithm}`)),
     h("p", { class: "hint" }, rule.why),
+    rule.limit_why ? h("p", { class: "hint" }, rule.limit_why) : null,
+    rule.override?.until ? h("p", {}, t("overrides.until"), " ", time(rule.override.until)) : null,
     known ? [meter({ used, limit: rule.limit, label: t("used") }),
       h("p", {}, t("explain.standing", { used: number(used), remaining: number(rule.remaining) }),
         rule.reset_at ? [" · ", t("explain.whole"), " ", time(new Date(rule.reset_at * 1000).toISOString())] : "")]
       : h("p", { class: "hint" }, t("explain.unused")),
-    rule.held ? h("p", {}, t("explain.held", { units: number(rule.held.units) }), " ", time(rule.held.until)) : null);
+    rule.held ? h("p", {}, t("explain.held", { units: number(rule.held.units) }), " ", time(rule.held.until)) : null,
+    rule.applies && rule.rule_id && can("write_rules") ? h("div", { class: "actions" }, rule.override
+      ? act(t("overrides.end"), t("overrides.was_ended"), () => end(rule.override), look)
+      : act(t("overrides.boost"), t("overrides.was_boosted"), () => boost(rule, { [seen.scope]: seen.identifier }), look)) : null);
+}
+
+/** A button that acts at once. */
+function act(label, done, change, look) {
+  const problem = h("span", { role: "alert" });
+  const click = async (event) => {
+    event.target.disabled = true;
+    try {
+      await change();
+      announce(done);
+      await look();
+    } catch (error) {
+      problem.replaceChildren(notice(said(error)));
+      event.target.disabled = false;
+    }
+  };
+  return [h("button", { type: "button", on: { click } }, label), problem];
 }
 
 async function reset(seen, look) {

@@ -50,6 +50,11 @@ export function time(text, { near = false } = {}) {
 
 /** Formats a limit and its window. */
 export function limit(rule) {
+  if (typeof rule.limit === "object") {
+    const { by, ...values } = rule.limit;
+    const all = Object.entries(values).map(([value, units]) => `${value} ${number(units)}`).join(", ");
+    return t("limit.by", { limits: all, by, window: seconds(rule.window_seconds) });
+  }
   const text = rule.algorithm === "concurrency" ? "limit.at_once" : "limit.per";
   return t(text, { limit: number(rule.limit), window: seconds(rule.window_seconds) });
 }

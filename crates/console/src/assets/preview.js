@@ -40,9 +40,11 @@ export function plot(signal) {
     element,
     show(rule) {
       clearTimeout(timer);
-      // The pattern may still be empty.
-      const likely = { ...rule, identifier_pattern: "*", name: null };
-      if (!(rule.limit >= 1) || !(rule.window_seconds >= 1)) {
+      // The pattern may still be empty. Of limits by plan, the one that all others have is shown.
+      const limit = typeof rule.limit === "object" && rule.limit ? lowest(rule.limit) : rule.limit;
+      const { when, per, priority, stops, ...rest } = rule;
+      const likely = { ...rest, limit, scope: rule.scope ?? "user", identifier_pattern: "*", name: null };
+      if (!(limit >= 1) || !(rule.window_seconds >= 1)) {
         latest += 1;
         chart.show([]);
         words.replaceChildren(h("li", {}, t("preview.none")));
@@ -51,6 +53,11 @@ export function plot(signal) {
       timer = setTimeout(() => look(likely), 150);
     },
   };
+}
+
+/** The default of limits by plan, or the lowest. */
+function lowest({ by, default: fallback, ...values }) {
+  return fallback ?? Math.min(...Object.values(values).filter((value) => value >= 1));
 }
 
 function said({ capacity, window_seconds, burst, steady }) {

@@ -6,9 +6,12 @@ import { announce, h } from "./dom.js";
 import { checkbox, clear, complain, field, notice, said, select } from "./form.js";
 import { time } from "./format.js";
 import { t } from "./messages.js";
+import { overridesOf } from "./overrides.js";
+import { planLimit } from "./plans.js";
 import { plot } from "./preview.js";
 import { go, link } from "./router.js";
 import { RULES, SCOPES } from "./rules.js";
+import { sample } from "./sample.js";
 import { BLANK_SELECTOR, SELECTOR, isSelector, selectorFields } from "./selector.js";
 
 const ALGORITHMS = ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_window_counter", "concurrency"];
@@ -39,12 +42,14 @@ function spec(rule) {
 function edit(content, rule, signal, can, blank) {
   const form = h("form", { class: "editor", novalidate: true });
   const state = { rule, base: rule ? spec(rule) : null, form };
-  const inputs = fields(rule ?? blank, !can("write_rules"));
+  const inputs = fields(rule ?? blank, !can("write_rules"), () => update());
   const [problem, changes, picture] = [h("div", { role: "alert" }), h("div", { class: "changes" }), plot(signal)];
+  const trial = isSelector(rule ?? blank) ? sample(signal) : null;
   const read = () => reading(inputs);
   const update = () => {
     const now = read();
     picture.show(now);
+    trial?.show(now);
     const names = state.base ? changed(state.base, now) : [];
     if (names.length || !state.base) form.setAttribute("data-unsaved", "");
     else form.removeAttribute("data-unsaved");
@@ -54,7 +59,7 @@ function edit(content, rule, signal, can, blank) {
   };
   const save = h("button", { class: "primary", type: "submit" }, t(rule ? "save" : "create"));
   const actions = h("div", { class: "actions" }, can("write_rules") ? save : null, h("a", { class: "button", href: link(["rules"]) }, t("rules.back")));
-  form.append(h("div", { class: "columns" }, h("div", {}, Object.values(inputs).map((it) => it.element)), picture.element), changes, problem, actions);
+  form.append(h("div", { class: "columns" }, h("div", {}, Object.values(inputs).map((it) => it.element)), h("div", {}, picture.element, trial?.element ?? null)), changes, problem, actions);
   form.addEventListener("input", update);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -71,7 +76,7 @@ function edit(content, rule, signal, can, blank) {
     }
     save.disabled = false;
   });
-  content.append(rule ? h("p", { class: "hint" }, t("changed"), " ", time(rule.updated_at)) : "", form);
+  content.append(rule ? h("p", { class: "hint" }, t("changed"), " ", time(rule.updated_at)) : "", form, rule ? overridesOf(rule, signal, can) : "");
   update();
 }
 
@@ -114,7 +119,7 @@ function conflict(theirs, { state, read, inputs, problem, update }) {
       h("button", { type: "button", on: { click: () => settle(now) } }, t("rules.take_theirs"))));
 }
 
-function fields(rule, disabled) {
+function fields(rule, disabled, changed) {
   const text = (name, attributes, hint) => {
     const input = h("input", { type: "text", autocomplete: "off", spellcheck: "false", value: rule[name] ?? "", disabled, ...attributes });
     return { element: field(name, t(`field.${name}`), input, hint), read: () => input.value || null, write: (value) => { input.value = value ?? ""; } };
@@ -144,11 +149,11 @@ function fields(rule, disabled) {
   enabled.input.disabled = disabled;
   return {
     name: text("name", {}, t("hint.name")),
-    ...(isSelector(rule) ? selectorFields(rule, disabled) : {
+    ...(isSelector(rule) ? selectorFields(rule, disabled, changed) : {
       scope: choice("scope", SCOPES.map((name) => [name, t(`scope.${name}`)])),
       identifier_pattern: text("identifier_pattern", { required: true }, t("hint.pattern")),
     }),
-    limit: amount("limit", t("hint.limit")),
+    limit: isSelector(rule) ? planLimit(rule, disabled, changed) : amount("limit", t("hint.limit")),
     window_seconds: amount("window_seconds"),
     algorithm: choice("algorithm", ALGORITHMS.map((name) => [name, t(`algorithm.${name}`)])),
     burst: amount("burst", t("hint.burst")),

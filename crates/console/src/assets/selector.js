@@ -1,6 +1,7 @@
 // The fields of a rule over attributes: conditions, and what it counts by.
 
-import { h } from "./dom.js";
+import { conditions } from "./conditions.js";
+import { h, uniqueId } from "./dom.js";
 import { checkbox, field } from "./form.js";
 import { t } from "./messages.js";
 
@@ -14,17 +15,19 @@ export const BLANK_SELECTOR = { when: {}, per: [], priority: 0, stops: false };
 export const isSelector = (rule) => Boolean(rule.when);
 
 /** The inputs of the fields. */
-export function selectorFields(rule, disabled) {
-  const when = h("textarea", { rows: 6, class: "code", spellcheck: "false", autocomplete: "off", disabled });
+export function selectorFields(rule, disabled, changed) {
+  const when = conditions(disabled, changed);
+  const heading = uniqueId("when");
   const per = h("input", { type: "text", spellcheck: "false", autocomplete: "off", disabled });
   const priority = h("input", { type: "number", min: -1000, max: 1000, step: 1, disabled });
   const stops = checkbox("stops", t("field.stops"), rule.stops);
   stops.input.disabled = disabled;
   const inputs = {
     when: {
-      element: field("when", t("field.when"), when, t("hint.when")),
-      read: () => parsed(when.value),
-      write: (value) => { when.value = JSON.stringify(value ?? {}, null, 2); },
+      element: h("div", { class: "field", role: "group", "aria-labelledby": heading }, h("p", { class: "label", id: heading }, t("field.when")), when.element,
+        h("p", { class: "hint" }, t("hint.when")), h("p", { class: "field-error", "data-field": "when", role: "alert" })),
+      read: when.read,
+      write: when.write,
     },
     per: {
       element: field("per", t("field.per"), per, t("hint.per")),
@@ -40,13 +43,4 @@ export function selectorFields(rule, disabled) {
   };
   for (const name of SELECTOR) inputs[name].write(rule[name]);
   return inputs;
-}
-
-/** The value of a JSON text; what is not JSON stays a text, which the server refuses. */
-function parsed(text) {
-  try {
-    return JSON.parse(text || "{}");
-  } catch {
-    return text;
-  }
 }

@@ -3,7 +3,7 @@
 use headgate_ratelimit::{RepositoryError, Revision, RuleDelta, RuleId};
 
 use super::{CHUNK, batch, record};
-use crate::{outage::Outage, row::Row, session::Session, statement::Statement};
+use crate::{outage::Outage, overrides, row::Row, session::Session, statement::Statement};
 
 /// Maximum number of rules of one revision that are recorded. After larger changes, replicas load
 /// all rules.
@@ -20,8 +20,11 @@ const FEW: usize = 100;
 
 /// Counts the recorded revisions between `$1` and `$2`.
 const RECORDED: &str = "
-    SELECT count(DISTINCT revision) AS total FROM rate_limit_rule_changes
-    WHERE revision > $1 AND revision <= $2";
+    SELECT count(*) AS total FROM (
+        SELECT revision FROM rate_limit_rule_changes WHERE revision > $1 AND revision <= $2
+        UNION
+        SELECT revision FROM rate_limit_override_changes WHERE revision > $1 AND revision <= $2
+    ) AS recorded";
 
 /// Selects changed rules by id with their current columns, which are null for deleted rules.
 macro_rules! changed {
@@ -79,6 +82,7 @@ pub(super) async fn read(
             last = Some(add(&mut delta, row)?);
         }
         if rows.len() < CHUNK {
+            overrides::read_changes(session, since, &mut delta).await?;
             return Ok(Some(delta));
         }
     }
@@ -106,10 +110,16 @@ pub(super) async fn write(
             session.execute(statement.bind(revision.0)).await?;
         }
     }
-    let delete = Statement::new(DELETE_REVISIONS).bind(revision.0 - REVISIONS);
-    session.execute(delete).await?;
+    prune(session, revision).await?;
     if rules.len() > FEW {
         session.execute(Statement::new(DELETE_RULES).bind(RULES)).await?;
     }
     Ok(())
+}
+
+/// Deletes records of old revisions.
+pub(crate) async fn prune(session: &mut Session, revision: Revision) -> Result<(), Outage> {
+    let oldest = revision.0 - REVISIONS;
+    session.execute(Statement::new(DELETE_REVISIONS).bind(oldest)).await?;
+    overrides::prune(session, oldest).await
 }

@@ -124,8 +124,11 @@ pub(super) fn to_json(spec: &RuleSpec) -> String {
         "enabled": spec.enabled,
     });
     if let (Some(own), Some(fields)) = (&spec.selector, json.as_object_mut())
-        && let Json::Object(conditions) = selector::to_json(own)
+        && let Json::Object(mut conditions) = selector::to_json(own)
     {
+        if let Some(limits) = conditions.remove(selector::LIMITS) {
+            fields.insert("limit".to_owned(), limits);
+        }
         fields.extend(conditions);
     }
     json.to_string()

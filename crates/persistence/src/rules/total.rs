@@ -14,13 +14,13 @@ pub(crate) struct CachedTotal(Mutex<Option<(Revision, u64)>>);
 
 impl CachedTotal {
     /// Sets the number of rules at a revision.
-    pub(super) fn set(&self, revision: Revision, total: u64) {
+    pub(crate) fn set(&self, revision: Revision, total: u64) {
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *cached = Some((revision, total));
     }
 
     /// Returns the number of rules at a revision, if it is cached.
-    pub(super) fn get(&self, revision: Revision) -> Option<u64> {
+    pub(crate) fn get(&self, revision: Revision) -> Option<u64> {
         let cached = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cached.filter(|(cached, _)| *cached == revision).map(|(_, total)| total)
     }

@@ -15,7 +15,8 @@ use super::{
     total::CachedTotal,
 };
 use crate::{
-    audit, listener, moment::Moment, outage::Outage, session::Session, statement::Statement,
+    audit, listener, moment::Moment, outage::Outage, overrides, session::Session,
+    statement::Statement,
 };
 
 /// Serializes writers: revisions are in the order of commits.
@@ -47,7 +48,7 @@ impl<'a> Writer<'a> {
         author: &'a Author,
         (total, max_rules): (&'a CachedTotal, u64),
     ) -> Result<Self, RepositoryError> {
-        let revision = read_revision(session.row(Statement::new(NEXT_REVISION)).await?)?;
+        let revision = next_revision(&mut session).await?;
         let actual = Revision(revision.0 - 1);
         if let Some(expected) = expected.filter(|expected| *expected != actual) {
             return Err(RepositoryError::RulesChanged { expected, actual });
@@ -71,6 +72,9 @@ impl<'a> Writer<'a> {
         self.write_rules(&pending, changes.len()).await?;
         self.record(pending.applied()).await?;
         delta::write(&mut self.session, self.revision, &pending.changed_ids()).await?;
+        for deleted in pending.deleted().chunks(CHUNK) {
+            overrides::delete_of_rules(&mut self.session, self.revision, deleted).await?;
+        }
         if let Session::Postgres(_) = self.session {
             let notify = Statement::new(listener::NOTIFY).bind(listener::RULES).bind("");
             self.session.execute(notify).await?;
@@ -193,6 +197,11 @@ impl<'a> Writer<'a> {
         }
         Ok(())
     }
+}
+
+/// Waits for other writers, and returns the revision after the changes.
+pub(crate) async fn next_revision(session: &mut Session) -> Result<Revision, RepositoryError> {
+    read_revision(session.row(Statement::new(NEXT_REVISION)).await?)
 }
 
 /// Returns the existing rules that changes name.

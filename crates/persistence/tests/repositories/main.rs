@@ -15,6 +15,7 @@ mod layouts;
 mod max_rules;
 mod max_windows;
 mod old_version;
+mod overrides;
 mod postgres;
 mod quotas;
 mod rules;

@@ -183,6 +183,8 @@ fn tables_are_in_their_schemas() {
         "quota.quota_reservations",
         "quota.quota_sinks",
         "quota.quota_usages",
+        "ratelimit.rate_limit_override_changes",
+        "ratelimit.rate_limit_overrides",
         "ratelimit.rate_limit_rule_changes",
         "ratelimit.rate_limit_rules",
     ];

@@ -24,6 +24,7 @@ fn over_attributes(name: &str, when: Json, per: &[&str]) -> RuleSpec {
             per: per.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
             priority: 7.into(),
             stops: true.into(),
+            ..SelectorDraft::default()
         },
         ..Draft::default()
     };

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use headgate_admin::{FieldError, FieldReader, Input};
 use serde_json::Value as Json;
 
-use crate::{Attributes, Condition, Pattern, RuleSpec, Scope, Selector};
+use crate::{Attributes, Condition, Pattern, PlanLimits, RuleSpec, Scope, Selector};
 
 /// The fields of a rule over attributes before validation.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,10 @@ pub struct SelectorDraft {
     pub priority: Input<i64>,
     /// See [`Selector::stops`].
     pub stops: Input<bool>,
+    /// Limits by the value of an attribute, a JSON object. They replace [`Draft::limit`].
+    ///
+    /// [`Draft::limit`]: super::Draft::limit
+    pub limits: Input<Json>,
 }
 
 impl SelectorDraft {
@@ -26,13 +30,36 @@ impl SelectorDraft {
         const fn given<T>(input: &Input<T>) -> bool {
             matches!(input, Input::Given(_) | Input::WrongType(_))
         }
-        given(&self.when) || given(&self.per) || given(&self.priority) || given(&self.stops)
+        given(&self.when)
+            || given(&self.per)
+            || given(&self.priority)
+            || given(&self.stops)
+            || given(&self.limits)
+    }
+
+    /// Reads the limits by plan; `Null` if they are invalid. They have no current value: a rule
+    /// always names its limit.
+    pub(super) fn read_limits(&mut self, reader: &mut FieldReader) -> Input<PlanLimits> {
+        let mut problems = Vec::new();
+        let limits = std::mem::take(&mut self.limits);
+        let limits = reader.read("limit", limits, "a number or an object", |json| {
+            Ok(PlanLimits::parse(&json).map_err(|invalid| problems = invalid).ok())
+        });
+        for (reason, message) in problems {
+            reader.add(FieldError { field: "limit", reason, message });
+        }
+        match limits {
+            Input::Missing => Input::Missing,
+            Input::Given(Some(limits)) => Input::Given(limits),
+            _ => Input::Null,
+        }
     }
 
     /// Validates the fields; those that are missing keep their value in `current`.
     pub(super) fn validate(
         self,
         reader: &mut FieldReader,
+        limits: Option<PlanLimits>,
         current: Option<&Selector>,
     ) -> Arc<Selector> {
         let mut problems = Vec::new();
@@ -54,7 +81,7 @@ impl SelectorDraft {
         let priority = priority.or(current.map(Selector::priority)).unwrap_or_default();
         let stops = reader.read("stops", self.stops, "a boolean", Ok);
         let stops = stops.or(current.map(Selector::stops)).unwrap_or_default();
-        Arc::new(Selector { when, per, priority, stops })
+        Arc::new(Selector { when, per, priority, stops, limits })
     }
 }
 
@@ -65,6 +92,7 @@ impl From<&Selector> for SelectorDraft {
             per: Input::Given(selector.per().map(str::to_owned).collect()),
             priority: Input::Given(selector.priority.into()),
             stops: Input::Given(selector.stops),
+            limits: selector.limits().map_or(Input::Missing, |it| Input::Given(it.to_json())),
         }
     }
 }
@@ -151,7 +179,8 @@ pub(super) fn pattern_of(
     };
     if matches!(scope, Input::Given(scope) if scope != Scope::Attributes.name()) {
         let message = "a rule has either scope and identifier_pattern, or when and per; \
-            write a condition on the attribute of the scope instead";
+            write a condition on the attribute of the scope instead. A limit by plan needs a rule \
+            of the second kind, such as one with per: [user]";
         refuse("scope", "invalid", message);
     }
     if matches!(pattern, Input::Given(pattern) if Some(&**pattern) != name) {

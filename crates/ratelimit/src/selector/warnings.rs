@@ -1,7 +1,7 @@
 //! Warnings about rules that are valid, and probably not what was meant.
 
 use super::Selector;
-use crate::{RateLimitRule, RuleSpec};
+use crate::{OverrideSpec, RateLimitRule, RuleSpec};
 
 /// A warning about a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,7 @@ impl RuleSpec {
         let Some(selector) = &self.selector else { return Vec::new() };
         let mut warnings = selector.never_matches();
         warnings.extend(selector.per.iter().filter_map(|name| selector.free_text(name)));
+        warnings.extend(selector.no_default());
         if selector.stops && !self.enabled {
             let message = "the rule is disabled and stops others: \
                 checks that it matches are not limited by any rule of a lower priority";
@@ -58,6 +59,26 @@ impl RuleSpec {
     }
 }
 
+impl OverrideSpec {
+    /// Returns warnings about an override of the rule.
+    pub fn warnings(&self, rule: &RuleSpec) -> Vec<Warning> {
+        let Some(selector) = &rule.selector else { return Vec::new() };
+        let known = |name: &str| {
+            selector.per().chain(selector.when().map(|(name, _)| name)).any(|other| other == name)
+        };
+        let unknown = self.subject.iter().filter(|(name, _)| !known(name));
+        unknown
+            .map(|(name, _)| {
+                let message = format!(
+                    "the rule neither counts per {name} nor has a condition on it: the override \
+                     applies only to checks that send {name}"
+                );
+                Warning::new("subject", "unrelated", message)
+            })
+            .collect()
+    }
+}
+
 impl Selector {
     fn never_matches(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
@@ -72,6 +93,20 @@ impl Selector {
             }
         }
         warnings
+    }
+
+    /// Warns of limits by plan without a default, unless only listed plans match.
+    fn no_default(&self) -> Option<Warning> {
+        let limits = self.limits().filter(|limits| limits.default().is_none())?;
+        let (by, lowest) = (limits.by(), limits.fallback());
+        let listed = self.when().any(|(name, known)| name == by && known.is_listed());
+        (!listed).then(|| {
+            let message = format!(
+                "has no default: checks without {by}, and those whose {by} is not listed, have the \
+                 lowest limit, {lowest}"
+            );
+            Warning::new("limit", "no_default", message)
+        })
     }
 
     /// Warns of an attribute with as many counters as callers have ideas.

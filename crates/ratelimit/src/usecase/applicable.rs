@@ -19,7 +19,8 @@ pub struct ApplicableRule {
 impl Catalog {
     /// Returns the enabled rules of `snapshot` that must admit a check with these attributes: those over
     /// attributes, and those of the subjects that the attributes `service`, `user` and `endpoint`
-    /// name. The default limit does not apply.
+    /// name. The default limit does not apply, nor do concurrency limits, whose places such callers
+    /// could not release.
     ///
     /// # Errors
     ///
@@ -29,8 +30,9 @@ impl Catalog {
         snapshot: &Snapshot,
         attributes: &Attributes<'_>,
     ) -> Result<Vec<ApplicableRule>, CheckError> {
-        let resolved = Resolved::new(snapshot, attributes, None)?;
-        let limits = resolved.limits.iter().map(|(rule, space, subject)| {
+        let resolved = Resolved::new(snapshot, attributes, None, &|| self.now())?;
+        let counted = resolved.limits.iter().filter(|(rule, ..)| !rule.holds_places());
+        let limits = counted.map(|(rule, space, subject)| {
             let key = Key::new(subject).map_err(CheckError::Subject)?.within(space).to_owned();
             Ok(ApplicableRule { rule: Arc::clone(rule), key })
         });
@@ -48,7 +50,6 @@ impl ApplicableRule {
 
     /// Returns the units per window.
     pub fn units_per_window(&self) -> u32 {
-        let capacity = || u32::try_from(self.limit().capacity()).unwrap_or(u32::MAX);
-        self.rule.rule().map_or_else(capacity, |rule| rule.spec.limit)
+        u32::try_from(self.rule.units()).unwrap_or(u32::MAX)
     }
 }

@@ -1,5 +1,6 @@
 //! Checks by rules.
 
+mod any_question;
 mod attributes;
 pub mod places;
 mod refundable;
@@ -19,9 +20,10 @@ use thiserror::Error;
 pub(super) use self::resolve::Resolved;
 use self::shared::SharedBatch;
 pub use self::{
+    any_question::AnyQuestion,
     attributes::AttributesQuestion,
     refundable::{RefundError, Refunded},
-    reservations::{AnyQuestion, ReservationError, ReservationRequest},
+    reservations::{ReservationError, ReservationRequest},
 };
 use crate::{Catalog, CompiledRule, RuleId, Scope, Selector, Snapshot};
 
@@ -147,10 +149,14 @@ impl CheckRateLimit {
 
     /// Consumes all costs if every rule of every question admits it, in one store call; otherwise
     /// consumes nothing. Each verdict is about its own subject.
-    pub async fn check_all(&self, questions: &[Question<'_>]) -> Result<Vec<Verdict>, CheckError> {
+    /// A question with attributes that no rule matches has none.
+    pub async fn check_all(
+        &self,
+        questions: &[AnyQuestion<'_>],
+    ) -> Result<Vec<Option<Verdict>>, CheckError> {
         let verdicts = self.decide_all(Verb::Acquire, questions).await?;
-        let all = verdicts.iter().all(|verdict| verdict.decision.allowed);
-        for verdict in &verdicts {
+        let all = verdicts.iter().flatten().all(|verdict| verdict.decision.allowed);
+        for verdict in verdicts.iter().flatten() {
             // If one was denied, the others consumed nothing and count as neither.
             if all || !verdict.decision.allowed {
                 verdict.rule.tally().count(all);
@@ -160,7 +166,10 @@ impl CheckRateLimit {
     }
 
     /// Returns what [`check_all`](Self::check_all) would, and consumes nothing.
-    pub async fn peek_all(&self, questions: &[Question<'_>]) -> Result<Vec<Verdict>, CheckError> {
+    pub async fn peek_all(
+        &self,
+        questions: &[AnyQuestion<'_>],
+    ) -> Result<Vec<Option<Verdict>>, CheckError> {
         self.decide_all(Verb::Peek, questions).await
     }
 
@@ -170,7 +179,7 @@ impl CheckRateLimit {
             // On the heap, so that other checks do not carry its state.
             return Box::pin(self.decide_selected(&snapshot, verb, question)).await;
         }
-        let stack = question.stack(&snapshot)?;
+        let stack = self.stack(&snapshot, question)?;
         if stack.is_empty() {
             return self.exempt(&snapshot, question);
         }
@@ -204,30 +213,43 @@ impl CheckRateLimit {
     async fn decide_all(
         &self,
         verb: Verb,
-        questions: &[Question<'_>],
-    ) -> Result<Vec<Verdict>, CheckError> {
+        questions: &[AnyQuestion<'_>],
+    ) -> Result<Vec<Option<Verdict>>, CheckError> {
         let snapshot = self.catalog.load();
         let attributes: Vec<_> =
             questions.iter().map(|question| question.attributes_for(&snapshot)).collect();
         let mut shared = SharedBatch::default();
         let mut places = Vec::with_capacity(questions.len());
         for (question, attributes) in questions.iter().zip(&attributes) {
-            let resolved = if question.needs_selectors(&snapshot) {
-                Resolved::new(&snapshot, attributes, Some(question.scope))?
-            } else {
-                Resolved::of_stack(&question.stack(&snapshot)?, question)
-            };
-            places.push(shared.add_all(resolved, question.cost));
+            let resolved = self.resolve(&snapshot, question, attributes)?;
+            let matched = resolved.matched;
+            places.push((shared.add_all(resolved, question.cost()), matched));
         }
         let outcomes = shared.apply(&self.limiter, verb).await?;
-        let verdict = |(question, (stack, at)): (&Question<'_>, (Stack<'_>, Vec<usize>))| {
+        let verdict = |((stack, at), matched): ((Stack<'_>, Vec<usize>), Option<_>)| {
             if stack.is_empty() {
-                return self.exempt(&snapshot, question);
+                return matched.map(|rule| self.exempt_by(rule));
             }
             let own: SmallVec<[Outcome; 2]> = at.iter().map(|i| outcomes[*i]).collect();
-            Ok(Verdict::of(&stack, &own))
+            Some(Verdict::of(&stack, &own))
         };
-        questions.iter().zip(places).map(verdict).collect()
+        Ok(places.into_iter().map(verdict).collect())
+    }
+
+    /// Returns the enabled rules that must admit a check, with the limits that it has.
+    fn stack<'s>(
+        &self,
+        snapshot: &'s Snapshot,
+        question: &Question<'_>,
+    ) -> Result<Stack<'s>, CheckError> {
+        let mut stack = question.stack(snapshot)?;
+        if snapshot.has_overrides() {
+            let (attributes, now) = (question.attributes(), || self.catalog.now());
+            for rule in &mut stack {
+                *rule = snapshot.with_limit_for(rule, &attributes, now);
+            }
+        }
+        Ok(stack)
     }
 
     /// Admits a check whose rules are all disabled; nothing is counted.
@@ -304,3 +326,6 @@ fn seconds(windows: &[u32]) -> String {
     let windows: Vec<String> = windows.iter().map(|window| format!("{window}s")).collect();
     windows.join(", ")
 }
+
+#[cfg(test)]
+mod limits_tests;

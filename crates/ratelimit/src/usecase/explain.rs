@@ -1,11 +1,14 @@
 //! Explains which rules match a subject.
 
+pub(super) mod limit;
+
 use std::sync::Arc;
 
 use headgate::{Grant, Key};
 
+pub use self::limit::ExplainedLimit;
 use super::usage::{GetUsage, SubjectUsage};
-use crate::{Catalog, CompiledRule, Level, Revision, Scope};
+use crate::{Attributes, Catalog, CompiledRule, Level, Revision, Scope};
 
 /// Explains which rules match a subject and which decide.
 #[derive(Clone)]
@@ -30,7 +33,7 @@ pub struct Explanation {
 /// A matching rule.
 #[derive(Clone, Debug)]
 pub struct ExplainedRule {
-    /// The rule.
+    /// The rule, with the limit of the subject.
     pub rule: Arc<CompiledRule>,
     /// Level at which its pattern matches.
     pub level: Level,
@@ -38,6 +41,8 @@ pub struct ExplainedRule {
     pub applies: bool,
     /// Reason why it decides or not.
     pub why: &'static str,
+    /// Reason for its limit, unless it is the rule's only one.
+    pub limit: Option<ExplainedLimit>,
     /// Usage of the subject, if the rule decides and the subject has used anything.
     pub usage: Option<SubjectUsage>,
     /// Units that this server took in advance, if the rule decides.
@@ -53,18 +58,23 @@ impl Explain {
     /// Returns all rules that match `subject`. Those that apply must all admit a check.
     pub async fn explain(&self, scope: Scope, subject: Key<'_>) -> Explanation {
         let snapshot = self.catalog.load();
+        let mut attributes = Attributes::default();
+        // Cannot fail: a subject is shorter than an attribute may be.
+        let _ = attributes.insert(scope.name(), subject.subject());
         let mut rules = Vec::new();
         for (index, matched) in snapshot.levels(scope, subject.subject()).enumerate() {
             let closest = index == 0;
             for rule in matched.rules {
                 let applies = closest && rule.is_enabled();
+                let rule = snapshot.with_limit_for(rule, &attributes, || self.catalog.now());
+                let limit = limit::explain(&snapshot, rule, &attributes);
                 let usage =
                     if applies { self.usage.of_subject(rule, scope, subject).await } else { None };
                 let space = rule.space(scope);
                 let held = if applies { (self.held)(subject.within(&space)) } else { None };
                 let why = why(matched.level, closest, rule.is_enabled());
                 let (rule, level) = (Arc::clone(rule), matched.level);
-                rules.push(ExplainedRule { rule, level, applies, why, usage, held });
+                rules.push(ExplainedRule { rule, level, applies, why, limit, usage, held });
             }
         }
         Explanation { revision: snapshot.revision(), rules }

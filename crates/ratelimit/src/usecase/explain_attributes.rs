@@ -2,15 +2,22 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use headgate::Key;
+use headgate::{Key, Timestamp};
 use tokio::task::spawn_blocking;
 
 use super::{
     check::{CheckError, Resolved},
-    explain::{Explain, why},
+    explain::{
+        Explain,
+        limit::{self, ExplainedLimit},
+        why,
+    },
     usage::SubjectUsage,
 };
-use crate::{Attributes, CompiledRule, Level, RateLimitRule, Revision, Scope, Selector, Snapshot};
+use crate::{
+    Attributes, CompiledRule, Level, RateLimitRule, Revision, RuleId, RuleSpec, Scope, Selector,
+    Snapshot,
+};
 
 /// The rules of a check with attributes, each with the reason why it applies or not.
 #[derive(Clone, Debug)]
@@ -26,12 +33,14 @@ pub struct AttributesExplanation {
 /// A rule, and why it applies or not.
 #[derive(Clone, Debug)]
 pub struct ExplainedSelector {
-    /// The rule.
+    /// The rule, with the limit of the check.
     pub rule: Arc<CompiledRule>,
     /// `true` if it applies.
     pub applies: bool,
     /// Reason why it applies or not.
     pub why: String,
+    /// Reason for its limit, unless it is the rule's only one.
+    pub limit: Option<ExplainedLimit>,
     /// What it counts, if it applies: the identifier, or the values of `per`.
     pub subject: Option<String>,
     /// Usage of the subject, if it has used anything.
@@ -57,7 +66,8 @@ impl Explain {
     ) -> Result<AttributesExplanation, CheckError> {
         let snapshot = self.catalog.load();
         let revision = snapshot.revision();
-        let explain = move || explained(&snapshot, &attributes, defaulted);
+        let now = self.catalog.now();
+        let explain = move || explained(&snapshot, &attributes, defaulted, now);
         let explained = if self.catalog.load().len() <= MAX_INLINE {
             explain()?
         } else {
@@ -74,13 +84,32 @@ impl Explain {
     }
 }
 
+impl Explain {
+    /// Explains a rule that is not stored, as if it were the only one.
+    pub fn explain_draft(
+        &self,
+        spec: RuleSpec,
+        attributes: &Attributes<'_>,
+    ) -> Result<Option<ExplainedSelector>, CheckError> {
+        let now = self.catalog.now();
+        let rule = RateLimitRule { id: RuleId::random(), spec, created_at: now, updated_at: now };
+        let (revision, defaults) = (Revision::default(), self.catalog.defaults());
+        // A valid rule can be compiled.
+        let Ok(alone) = Snapshot::compile(revision, vec![rule], &defaults, None) else {
+            return Ok(None);
+        };
+        Ok(explained(&alone, attributes, None, now)?.0.into_iter().next())
+    }
+}
+
 /// Returns the rules that match or come close, and the number of others.
 fn explained(
     snapshot: &Snapshot,
     attributes: &Attributes<'_>,
     defaulted: Option<Scope>,
+    now: Timestamp,
 ) -> Result<(Vec<ExplainedSelector>, usize), CheckError> {
-    let resolved = Resolved::unbounded(snapshot, attributes, defaulted)?;
+    let resolved = Resolved::unbounded(snapshot, attributes, defaulted, &|| now)?;
     let holds = holds(resolved.selected);
     let mut rules = of_subjects(snapshot, attributes, defaulted, &resolved);
     let mut others: Vec<(usize, ExplainedSelector)> = Vec::new();
@@ -88,14 +117,15 @@ fn explained(
         let Some(selector) = rule.selector() else { continue };
         let mismatches: Vec<String> =
             selector.mismatches(attributes).map(|mismatch| mismatch.to_string()).collect();
-        let subject = resolved.subject_of(rule);
-        let why = match (subject, mismatches.is_empty(), rule.is_enabled()) {
+        let applied = resolved.applied(rule);
+        let why = match (applied, mismatches.is_empty(), rule.is_enabled()) {
             (_, false, _) => mismatches.join("; "),
             (Some(_), ..) => holds.clone(),
             (None, true, false) => "disabled: admits everything and counts nothing".to_owned(),
             (None, true, true) => STOPPED.to_owned(),
         };
-        let explained = ExplainedSelector::new(rule, subject, why);
+        let mut explained = ExplainedSelector::new(rule, applied, why);
+        explained.limit = limit::explain(snapshot, &explained.rule, attributes);
         if mismatches.is_empty() {
             rules.push(explained);
         } else {
@@ -130,12 +160,15 @@ fn of_subjects(
                 continue;
             }
             for rule in matched.rules {
-                let subject = resolved.subject_of(rule);
-                let why = match (subject, index, rule.is_enabled()) {
+                let applied = resolved.applied(rule);
+                let why = match (applied, index, rule.is_enabled()) {
                     (None, 0, true) => STOPPED,
                     (_, index, enabled) => why(matched.level, index == 0, enabled),
                 };
-                rules.push(ExplainedSelector::new(rule, subject, format!("{scope}: {why}")));
+                let mut explained =
+                    ExplainedSelector::new(rule, applied, format!("{scope}: {why}"));
+                explained.limit = limit::explain(snapshot, &explained.rule, attributes);
+                rules.push(explained);
             }
         }
     }
@@ -143,12 +176,17 @@ fn of_subjects(
 }
 
 impl ExplainedSelector {
-    fn new(rule: &Arc<CompiledRule>, subject: Option<&str>, why: String) -> Self {
+    fn new(
+        rule: &Arc<CompiledRule>,
+        applied: Option<(&Arc<CompiledRule>, &str)>,
+        why: String,
+    ) -> Self {
         Self {
-            rule: Arc::clone(rule),
-            applies: subject.is_some(),
+            rule: Arc::clone(applied.map_or(rule, |(rule, _)| rule)),
+            applies: applied.is_some(),
             why,
-            subject: subject.map(str::to_owned),
+            limit: None,
+            subject: applied.map(|(_, subject)| subject.to_owned()),
             usage: None,
         }
     }

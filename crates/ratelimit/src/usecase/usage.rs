@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeyError, Verb};
 use thiserror::Error;
 
-use crate::{Catalog, CompiledRule, RuleId, Scope, Selector};
+use crate::{Attributes, Catalog, CompiledRule, RuleId, RuleSpec, Scope, Selector};
 
 /// Reads the usage of subjects.
 #[derive(Clone, Debug)]
@@ -62,6 +62,8 @@ impl GetUsage {
         let Some(spec) = rule.rule().map(|rule| &rule.spec) else {
             return Err(UsageError::NoSuchRule(id));
         };
+        let attributes = subject_of(spec, identifier);
+        let rule = snapshot.with_limit_for(rule, &attributes, || self.catalog.now());
         if let Some(selector) = &spec.selector {
             // The subject of a rule over attributes is the values that it counts by.
             let all = selector.per().next().is_none().then_some(Selector::ALL);
@@ -102,4 +104,20 @@ impl GetUsage {
             reset_at,
         })
     }
+}
+
+/// Returns what an identifier says about a subject, for overrides: the attribute of the scope, or
+/// the only attribute that the rule counts by.
+fn subject_of<'a>(spec: &'a RuleSpec, identifier: Option<&'a str>) -> Attributes<'a> {
+    let name = match &spec.selector {
+        None => Some(spec.scope.name()),
+        Some(selector) => selector.per().next().filter(|_| selector.per.len() == 1),
+    };
+    let value = identifier.or(spec.identifier_pattern.exact());
+    let mut attributes = Attributes::default();
+    if let (Some(name), Some(value)) = (name, value) {
+        // A value that no attribute may have has no override.
+        let _ = attributes.insert(name, value);
+    }
+    attributes
 }

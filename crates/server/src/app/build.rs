@@ -20,7 +20,9 @@ use headgate_persistence::{Database, QuotaDatabase};
 use headgate_quota::QuotaLedger;
 use headgate_ratelimit::{
     Catalog,
-    usecase::{CheckRateLimit, Explain, GetUsage, LimitKeys, ManageRules, ResetLimit},
+    usecase::{
+        CheckRateLimit, Explain, GetUsage, LimitKeys, ManageOverrides, ManageRules, ResetLimit,
+    },
 };
 use headgate_serve::Connections;
 use headgate_stores::{StoreSettings, Stores};
@@ -390,6 +392,7 @@ fn rules(base: &Foundation) -> RuleAdmin {
     RuleAdmin::new(
         Arc::clone(catalog),
         ManageRules::new(Arc::clone(catalog), base.database.clone()),
+        ManageOverrides::new(Arc::clone(catalog), base.database.clone(), base.database.clone()),
         usage.clone(),
         Explain::new(Arc::clone(catalog), usage, held),
         ResetLimit::new(Arc::clone(catalog), limiter.clone(), base.database.clone()),

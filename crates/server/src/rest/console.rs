@@ -5,6 +5,7 @@ mod oidc;
 mod overview;
 mod preview;
 mod session;
+mod trial;
 
 use axum::{
     http::{HeaderMap, Method, Uri},
@@ -29,6 +30,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .route(OIDC_CALLBACK, get(oidc::finish))
         .route("/console/overview", get(overview::overview))
         .route("/console/preview", post(preview::preview))
+        .route("/console/try", post(trial::trial))
 }
 
 async fn page(headers: HeaderMap) -> Response {

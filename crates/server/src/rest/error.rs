@@ -61,6 +61,10 @@ pub(super) enum ApiError {
     NoRuleId,
     /// Unknown rule id.
     NoSuchRule(String),
+    /// Unknown override id.
+    NoSuchOverride(String),
+    /// Too many overrides.
+    TooManyOverrides(String),
     /// A duplicate rule.
     RuleExists(String),
     /// The rule changed since the caller read it.
@@ -145,12 +149,14 @@ impl ApiError {
                 StatusCode::FORBIDDEN
             }
             Self::Auth(_) => StatusCode::UNAUTHORIZED,
-            Self::NoSuchRoute(_) | Self::NoSuchRule(_) | Self::NoSuchService(_) => {
-                StatusCode::NOT_FOUND
-            }
+            Self::NoSuchRoute(_)
+            | Self::NoSuchRule(_)
+            | Self::NoSuchOverride(_)
+            | Self::NoSuchService(_) => StatusCode::NOT_FOUND,
             Self::RuleExists(_)
             | Self::RulesChanged(_)
             | Self::TooManyRules(_)
+            | Self::TooManyOverrides(_)
             | Self::DocumentChanged(_) => StatusCode::CONFLICT,
             Self::RuleChanged(_) => StatusCode::PRECONDITION_FAILED,
             Self::ConfigRefused(..) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -185,6 +191,8 @@ impl ApiError {
             Self::RuleChanged(_) => "SYS_RATELIMIT_RULE_CHANGED",
             Self::RulesChanged(_) => "SYS_RATELIMIT_RULES_CHANGED",
             Self::TooManyRules(_) => "SYS_RATELIMIT_TOO_MANY_RULES",
+            Self::NoSuchOverride(_) => "SYS_RATELIMIT_OVERRIDE_NOT_FOUND",
+            Self::TooManyOverrides(_) => "SYS_RATELIMIT_TOO_MANY_OVERRIDES",
             Self::NoSuchService(_) => "SYS_SERVICE_NOT_FOUND",
             Self::DocumentChanged(_) => "SYS_SERVICE_VERSION_MISMATCH",
             Self::ConfigRefused(..) => "SYS_CONFIG_INVALID",
@@ -209,6 +217,7 @@ impl ApiError {
             | Self::RuleChanged(what)
             | Self::RulesChanged(what)
             | Self::TooManyRules(what)
+            | Self::TooManyOverrides(what)
             | Self::NoSuchService(what)
             | Self::ConfigRefused(what, _)
             | Self::DocumentChanged(what) => what.clone().into(),
@@ -225,6 +234,7 @@ impl ApiError {
             Self::Reservation(refusal) => refusal.to_string().into(),
             Self::NoRuleId => "rule_id is required".into(),
             Self::NoSuchRule(id) => format!("rule not found: {id}").into(),
+            Self::NoSuchOverride(id) => format!("override not found: {id}").into(),
             Self::NoDatabase(_) => {
                 "the database cannot be reached: nothing was changed, try again later".into()
             }

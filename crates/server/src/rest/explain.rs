@@ -8,7 +8,7 @@ use axum::{extract::State, response::Response};
 use headgate::{Grant, Timestamp};
 use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
-use headgate_ratelimit::{RateLimitRule, usecase::explain::ExplainedRule};
+use headgate_ratelimit::{Catalog, RateLimitRule, usecase::explain::ExplainedRule};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,6 +17,7 @@ use super::{
     check::{scope, subject},
     error::ApiError,
     json,
+    overrides::WireOverride,
     query::Query,
     rules::WireLease,
     schemas::{self, Failing, Invalid, Protected},
@@ -61,6 +62,14 @@ pub(super) struct WireExplained {
     /// True if it applies to the request.
     applies: bool,
     why: &'static str,
+    /// Reason for the limit, if it is not the only one of the rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    limit_why: Option<String>,
+    /// The override whose limit this is.
+    #[serde(rename = "override", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    overridden: Option<WireOverride>,
     #[serde(flatten)]
     standing: WireSubjectUsage,
     /// Lease of the rule; left out if nothing is leased.
@@ -120,19 +129,24 @@ pub(super) async fn explain(
         scope: scope.name(),
         identifier: subject.subject(),
         revision: explanation.revision.0,
-        rules: explanation.rules.iter().map(WireExplained::from).collect(),
+        rules: explanation
+            .rules
+            .iter()
+            .map(|explained| WireExplained::new(explained, &admin.catalog))
+            .collect(),
     }))
 }
 
-impl From<&ExplainedRule> for WireExplained {
-    fn from(explained: &ExplainedRule) -> Self {
+impl WireExplained {
+    fn new(explained: &ExplainedRule, catalog: &Catalog) -> Self {
         let compiled = &explained.rule;
+        let overridden = explained.limit.as_ref().and_then(|limit| limit.overridden.as_ref());
         let rule = compiled.rule();
         Self {
             rule_id: rule.map(|rule| rule.id.to_string()),
             rule_name: rule.map_or_else(|| "default".to_owned(), RateLimitRule::display_name),
             identifier_pattern: rule.map(|rule| rule.spec.identifier_pattern.to_string()),
-            limit: rule.map_or(compiled.limit().capacity(), |rule| rule.spec.limit.into()),
+            limit: compiled.units(),
             window_seconds: compiled.window_seconds(),
             algorithm: compiled.limit().algorithm().name(),
             fail_mode: compiled.fail_mode().name(),
@@ -140,6 +154,8 @@ impl From<&ExplainedRule> for WireExplained {
             level: explained.level.name(),
             applies: explained.applies,
             why: explained.why,
+            limit_why: explained.limit.as_ref().map(|limit| limit.why.clone()),
+            overridden: overridden.map(|one| WireOverride::new(one, catalog)),
             standing: explained.usage.into(),
             lease: Some(compiled.lease()).filter(|lease| !lease.is_off()).map(WireLease::from),
             held: explained.held.map(|Grant { units, until }| WireHeld { units, until }),

@@ -16,7 +16,7 @@ use utoipa::OpenApi;
 use self::common::{RequestIds, Token};
 use super::{
     actuator, audit, check, config, documents, error, events, explain, health, json, keyed, leases,
-    metrics, quotas, refund, reservations, reset, rules, usage,
+    metrics, overrides, quotas, refund, reservations, reset, rules, usage,
 };
 
 /// The description as it is served. It is rendered on the first request, since it takes megabytes
@@ -76,6 +76,10 @@ const METRICS: &str = "/metrics";
         rules::get,
         rules::update,
         rules::delete,
+        overrides::list,
+        overrides::set,
+        overrides::get,
+        overrides::delete,
         usage::usage,
         explain::explain,
         explain::attributes::explain,

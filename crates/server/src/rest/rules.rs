@@ -2,6 +2,7 @@
 
 pub(super) mod apply;
 mod lease;
+mod limit;
 mod seen;
 mod selector;
 mod wire;
@@ -32,6 +33,7 @@ use super::{
 
 pub(super) use self::{
     apply::apply,
+    selector::{JsonField, WireWarning},
     wire::{WireDraft, WireLease, WireRule},
 };
 

@@ -2,6 +2,7 @@
 
 pub(super) mod enums;
 mod errors;
+mod rule_limit;
 
 pub(super) use self::{
     enums::{
@@ -11,8 +12,9 @@ pub(super) use self::{
     errors::{
         Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late, LeaseEnded,
         LimitReservationEnded, ListConflict, NoRefund, NoSuchCheck, NoSuchLease,
-        NoSuchLimitReservation, NoSuchQuota, NoSuchReservation, NoSuchRule, NoSuchService,
-        Protected, QuotaExists, RequestIdReused, RequestIdUsed, ReservationEnded, Undecided,
-        Unloadable, WithBody,
+        NoSuchLimitReservation, NoSuchOverride, NoSuchQuota, NoSuchReservation, NoSuchRule,
+        NoSuchService, Protected, QuotaExists, RequestIdReused, RequestIdUsed, ReservationEnded,
+        TooManyOverrides, Undecided, Unloadable, WithBody,
     },
+    rule_limit::RuleLimit,
 };

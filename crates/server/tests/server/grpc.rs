@@ -8,6 +8,7 @@ mod errors;
 mod health;
 mod outage;
 mod places;
+mod plans;
 mod raw;
 mod reservations;
 mod rules;

@@ -31,6 +31,7 @@ mod module_graph;
 mod openapi;
 mod overload;
 mod places;
+mod plans;
 mod quotas;
 mod redis;
 mod redis_trouble;

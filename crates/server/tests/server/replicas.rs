@@ -37,6 +37,36 @@ async fn limit_of(server: &Server, identifier: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_override_applies_on_all_replicas() {
+    let (postgres, redis) = (require!(Postgres::shared()), require!(Redis::start()));
+    let url = redis.url();
+    let keys = [
+        ("database.url", postgres.url()),
+        ("redis.url", url.as_str()),
+        ("redis.timeout_ms", "30000"),
+        // Only the notification can be faster than a minute.
+        ("ratelimit.refresh_interval_seconds", "60"),
+    ];
+    let (one, other) = (Server::start(&keys).await, Server::start(&keys).await);
+    for server in [&one, &other] {
+        until(Duration::from_secs(30), async || {
+            server.get("/readyz").await.text.contains(r#""status":"ready""#)
+        })
+        .await;
+    }
+    let id = one.create_rule(&rule("u1", 50)).await;
+    until(Duration::from_secs(30), async || limit_of(&other, "u1").await == 50).await;
+    let boost = json!({"rule_id": id, "subject": {"user": "u1"}, "limit": 500}).to_string();
+    let set = one.admin("PUT", "/api/v1/ratelimit/overrides", &boost).await;
+    assert_eq!(set.status, 201, "{}", set.text);
+    assert_eq!(limit_of(&one, "u1").await, 500);
+    until(Duration::from_secs(30), async || limit_of(&other, "u1").await == 500).await;
+    let path = format!("/api/v1/ratelimit/overrides/{}", set.json()["id"].as_str().unwrap());
+    assert_eq!(one.admin("DELETE", &path, "").await.status, 204);
+    until(Duration::from_secs(30), async || limit_of(&other, "u1").await == 50).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_admit_exactly_the_limit_and_reload_each_others_rules() {
     let (postgres, redis) = (require!(Postgres::shared()), require!(Redis::start()));
     let url = redis.url();

@@ -29,29 +29,34 @@ impl MeteredChecks {
             verdict
         };
         let Some(verdict) = verdict else { return Ok(None) };
-        if dry_run {
-            self.warn_if_attributes_degraded(question, &verdict);
-        } else {
-            self.note_attributes(question, &verdict);
+        if !dry_run {
+            self.note_attributes_denial(question, &verdict);
         }
+        self.warn_if_attributes_degraded(question, &verdict);
         if self.traced {
             Span::decided(&[&verdict.decision]);
         }
         Ok(Some(verdict))
     }
 
-    /// Records a denial, and warns of a decision that the store did not make.
-    pub(super) fn note_attributes(&self, question: &AttributesQuestion<'_>, verdict: &Verdict) {
+    pub(super) fn note_attributes_denial(
+        &self,
+        question: &AttributesQuestion<'_>,
+        verdict: &Verdict,
+    ) {
         if !verdict.decision.allowed {
             let (scope, subject) = subject(question, verdict);
             let limited = Limited::by_attributes(scope, &subject, &verdict.rule);
             self.top_denied.note(limited, verdict.decision.at);
         }
-        self.warn_if_attributes_degraded(question, verdict);
     }
 
     /// Warns of a decision that the store did not make, at most every few seconds.
-    fn warn_if_attributes_degraded(&self, question: &AttributesQuestion<'_>, verdict: &Verdict) {
+    pub(super) fn warn_if_attributes_degraded(
+        &self,
+        question: &AttributesQuestion<'_>,
+        verdict: &Verdict,
+    ) {
         if let Some(mode) = verdict.decision.degraded
             && let Some(answers) = self.outages.count(self.clock.now())
         {

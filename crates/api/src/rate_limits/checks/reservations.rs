@@ -121,14 +121,8 @@ impl MeteredChecks {
 
     /// Records a denial, and warns of a decision that the store did not make.
     pub(super) fn note(&self, question: &AnyQuestion<'_>, verdict: Option<&Verdict>) {
-        let Some(verdict) = verdict else { return };
-        match question {
-            AnyQuestion::Subject(question) => {
-                self.note_denial(question, verdict);
-                self.warn_if_degraded(question, verdict);
-            }
-            AnyQuestion::Attributes(question) => self.note_attributes(question, verdict),
-        }
+        self.note_denial_of_any(question, verdict);
+        self.warn_if_any_degraded(question, verdict);
     }
 }
 

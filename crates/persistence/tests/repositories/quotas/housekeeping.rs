@@ -196,7 +196,9 @@ async fn migrating_adds_quotas_to_an_older_database(home: &Home) {
     }
     // Remove what later migrations added, too.
     let later = ["service_configs", "audit_logs", "service_states", "denylist", "service_kinds"];
-    for table in later.iter().chain(&["rate_limit_rule_changes", "quota_policy_deletions"]) {
+    let changes = ["rate_limit_rule_changes", "quota_policy_deletions"];
+    let overrides = ["rate_limit_overrides", "rate_limit_override_changes"];
+    for table in later.iter().chain(&changes).chain(&overrides) {
         console.run(&format!("DROP TABLE {table}")).await;
     }
     // On SQLite, an earlier migration creates the table of rules again.

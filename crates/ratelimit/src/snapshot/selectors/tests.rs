@@ -28,7 +28,7 @@ fn rule(when: Json, per: &[&str]) -> Arc<CompiledRule> {
         fail_mode: FailMode::Open,
         lease: LeasePolicy::OFF,
     };
-    Arc::new(CompiledRule::new(rule, &defaults, Arc::new(Tally::default())).unwrap())
+    Arc::new(CompiledRule::new(rule, &defaults, Arc::new(Tally::default()), true).unwrap())
 }
 
 fn attributes(pairs: &[(&str, &str)]) -> Attributes<'static> {

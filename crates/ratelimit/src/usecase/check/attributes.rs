@@ -49,7 +49,8 @@ impl CheckRateLimit {
         question: &AttributesQuestion<'_>,
     ) -> Result<Option<Verdict>, CheckError> {
         let snapshot = self.catalog.load();
-        let resolved = Resolved::new(&snapshot, &question.attributes, question.defaulted)?;
+        let now = || self.catalog.now();
+        let resolved = Resolved::new(&snapshot, &question.attributes, question.defaulted, &now)?;
         self.decide_resolved(verb, &resolved, question.cost).await
     }
 
@@ -61,7 +62,8 @@ impl CheckRateLimit {
         question: &Question<'_>,
     ) -> Result<Verdict, CheckError> {
         let attributes = question.attributes();
-        let resolved = Resolved::new(snapshot, &attributes, Some(question.scope))?;
+        let now = || self.catalog.now();
+        let resolved = Resolved::new(snapshot, &attributes, Some(question.scope), &now)?;
         match self.decide_resolved(verb, &resolved, question.cost).await? {
             Some(verdict) => Ok(verdict),
             // Not reached: the default rule matches every subject.
@@ -101,7 +103,7 @@ impl<'a> Question<'a> {
     }
 
     /// Returns the subject as an attribute.
-    fn attributes(&self) -> Attributes<'a> {
+    pub(super) fn attributes(&self) -> Attributes<'a> {
         let mut attributes = Attributes::default();
         // Cannot fail: a subject is shorter than an attribute may be.
         let _ = attributes.insert(self.scope.name(), self.subject.subject());

@@ -54,10 +54,10 @@ impl CheckRateLimit {
         validate(request)?;
         let snapshot = self.catalog.load();
         let attributes: Vec<_> =
-            request.checks.iter().map(|check| check.subject_as_attribute(&snapshot)).collect();
+            request.checks.iter().map(|check| check.attributes_for(&snapshot)).collect();
         let mut plan = Plan::default();
         for (i, (check, own)) in request.checks.iter().zip(&attributes).enumerate() {
-            plan.add(check, check.resolve(&snapshot, own))
+            plan.add(check, self.resolve(&snapshot, check, own))
                 .map_err(|error| ReservationError::Check(i, error))?;
         }
         let places = plan.limits().into_iter().filter(ReservedLimit::holds_places).collect();

@@ -62,8 +62,8 @@ impl CheckRateLimit {
         request_id: &str,
     ) -> Result<Option<Verdict>, RefundError> {
         let snapshot = self.catalog.load();
-        let own = question.subject_as_attribute(&snapshot);
-        let resolved = question.resolve(&snapshot, &own)?;
+        let own = question.attributes_for(&snapshot);
+        let resolved = self.resolve(&snapshot, question, &own)?;
         if resolved.limits.is_empty() {
             return Ok(resolved.matched.map(|rule| self.exempt_by(rule)));
         }
@@ -90,8 +90,8 @@ impl CheckRateLimit {
         request_id: &str,
     ) -> Result<Refunded, RefundError> {
         let snapshot = self.catalog.load();
-        let own = question.subject_as_attribute(&snapshot);
-        let resolved = question.resolve(&snapshot, &own)?;
+        let own = question.attributes_for(&snapshot);
+        let resolved = self.resolve(&snapshot, question, &own)?;
         if resolved.limits.is_empty() {
             // Nothing was counted.
             return Ok(Refunded { decision: None, replayed: false });

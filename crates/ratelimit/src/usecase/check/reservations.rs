@@ -16,23 +16,8 @@ pub use self::{
     changes::{CheckSettlement, CheckStanding, ReservationState, ReservationUse, Status},
     costs::Costs,
 };
-use super::{
-    AttributesQuestion, CheckError, CheckRateLimit, Question, Resolved, SharedBatch, Stack, Verdict,
-};
-use crate::{
-    Attributes, CompiledRule, ReservationId, ReservationIdTooLong, Snapshot,
-    reservation::ReservedLimit,
-};
-
-/// A check of a subject, or one with attributes.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a request has at most 16, and none is moved")]
-pub enum AnyQuestion<'a> {
-    /// A check of one subject.
-    Subject(Question<'a>),
-    /// A check with attributes.
-    Attributes(AttributesQuestion<'a>),
-}
+use super::{AnyQuestion, CheckError, CheckRateLimit, Resolved, SharedBatch, Stack, Verdict};
+use crate::{CompiledRule, ReservationId, ReservationIdTooLong, reservation::ReservedLimit};
 
 /// Units to reserve.
 #[derive(Clone, Debug)]
@@ -124,11 +109,11 @@ impl CheckRateLimit {
     ) -> Result<Reserved, ReservationError> {
         validate(request)?;
         let snapshot = self.catalog.load();
-        let attributes: Vec<Attributes<'_>> =
-            request.checks.iter().map(|check| check.subject_as_attribute(&snapshot)).collect();
+        let attributes: Vec<_> =
+            request.checks.iter().map(|check| check.attributes_for(&snapshot)).collect();
         let mut plan = Plan::default();
         for (i, (check, own)) in request.checks.iter().zip(&attributes).enumerate() {
-            plan.add(check, check.resolve(&snapshot, own))
+            plan.add(check, self.resolve(&snapshot, check, own))
                 .map_err(|error| ReservationError::Check(i, error))?;
         }
         let id =
@@ -238,44 +223,6 @@ impl<'a> Plan<'a> {
             Some(Verdict::of(stack, &own))
         };
         self.asked.iter().map(verdict).collect()
-    }
-}
-
-impl<'a> AnyQuestion<'a> {
-    pub(super) const fn cost(&self) -> headgate::Cost {
-        match self {
-            Self::Subject(question) => question.cost,
-            Self::Attributes(question) => question.cost,
-        }
-    }
-
-    /// Returns the subject as an attribute, if rules over attributes may apply to it.
-    pub(super) fn subject_as_attribute(&self, snapshot: &Snapshot) -> Attributes<'a> {
-        match self {
-            Self::Subject(question) => question.attributes_for(snapshot),
-            Self::Attributes(_) => Attributes::default(),
-        }
-    }
-
-    /// Returns the limits that must admit it; `own` is its subject as an attribute.
-    pub(super) fn resolve<'s>(
-        &'s self,
-        snapshot: &'s Snapshot,
-        own: &'s Attributes<'_>,
-    ) -> Result<Resolved<'s, 's>, CheckError> {
-        match self {
-            Self::Attributes(question) => {
-                Resolved::new(snapshot, &question.attributes, question.defaulted)
-            }
-            Self::Subject(question) if question.needs_selectors(snapshot) => {
-                Resolved::new(snapshot, own, Some(question.scope))
-            }
-            Self::Subject(question) => {
-                let mut resolved = Resolved::of_stack(&question.stack(snapshot)?, question);
-                resolved.matched = Some(question.representative(snapshot)?);
-                Ok(resolved)
-            }
-        }
     }
 }
 

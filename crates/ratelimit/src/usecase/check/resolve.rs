@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
-use headgate::{Key, KeySpace};
+use headgate::{Key, KeySpace, Timestamp};
 use smallvec::SmallVec;
 
 use super::{CheckError, Question};
@@ -30,8 +30,9 @@ impl<'s, 'q> Resolved<'s, 'q> {
         snapshot: &'s Snapshot,
         attributes: &'q Attributes<'_>,
         defaulted: Option<Scope>,
+        now: &dyn Fn() -> Timestamp,
     ) -> Result<Self, CheckError> {
-        let resolved = Self::unbounded(snapshot, attributes, defaulted)?;
+        let resolved = Self::unbounded(snapshot, attributes, defaulted, now)?;
         if resolved.selected > Selector::MAX_MATCHES {
             return Err(CheckError::TooManyRules);
         }
@@ -43,6 +44,7 @@ impl<'s, 'q> Resolved<'s, 'q> {
         snapshot: &'s Snapshot,
         attributes: &'q Attributes<'_>,
         defaulted: Option<Scope>,
+        now: &dyn Fn() -> Timestamp,
     ) -> Result<Self, CheckError> {
         let mut selected = snapshot.selected(attributes);
         let priority = |rule: &CompiledRule| rule.selector().map_or(0, Selector::priority);
@@ -59,11 +61,13 @@ impl<'s, 'q> Resolved<'s, 'q> {
         // Rules of subjects have the priority 0.
         if stop <= 0 {
             for scope in Scope::ALL {
-                resolved.add_subject(snapshot, attributes, scope, defaulted == Some(scope))?;
+                let with_default = defaulted == Some(scope);
+                resolved.add_subject(snapshot, attributes, scope, with_default, now)?;
             }
         }
         for rule in selected.into_iter().filter(|rule| rule.is_enabled()) {
             if let Some(selector) = rule.selector() {
+                let rule = snapshot.with_limit_for(rule, attributes, now);
                 let space = rule.space(Scope::Attributes);
                 resolved.limits.push((rule, space, selector.subject(attributes)));
             }
@@ -78,6 +82,7 @@ impl<'s, 'q> Resolved<'s, 'q> {
         attributes: &'q Attributes<'_>,
         scope: Scope,
         with_default: bool,
+        now: &dyn Fn() -> Timestamp,
     ) -> Result<(), CheckError> {
         let value = attributes.get(scope.name());
         let Some(identifier) = value.and_then(|value| value.text()) else { return Ok(()) };
@@ -88,22 +93,30 @@ impl<'s, 'q> Resolved<'s, 'q> {
         Key::new(identifier).map_err(|error| CheckError::Identifier { scope, error })?;
         self.matched = self.matched.or(matched.rules.first());
         for rule in matched.applied(None) {
+            let rule = snapshot.with_limit_for(rule, attributes, now);
             self.limits.push((rule, rule.space(scope), Cow::Borrowed(identifier)));
         }
         Ok(())
     }
 
-    /// Returns what a rule counts, if it applies.
-    pub(in crate::usecase) fn subject_of(&self, rule: &Arc<CompiledRule>) -> Option<&str> {
-        let applied = self.limits.iter().find(|(other, ..)| Arc::ptr_eq(other, rule));
-        applied.map(|(.., subject)| &**subject)
+    /// Returns a rule with the limit of the check and what it counts, if it applies.
+    pub(in crate::usecase) fn applied(
+        &self,
+        rule: &CompiledRule,
+    ) -> Option<(&'s Arc<CompiledRule>, &str)> {
+        let applied = self.limits.iter().find(|(other, ..)| other.id() == rule.id());
+        applied.map(|(rule, _, subject)| (*rule, &**subject))
     }
 
-    /// The limits of a subject alone.
-    pub(super) fn of_stack(stack: &[&'s Arc<CompiledRule>], question: &Question<'q>) -> Self {
+    /// The limits of a subject alone; `matched` is reported if there are none.
+    pub(super) fn of_stack(
+        stack: &[&'s Arc<CompiledRule>],
+        question: &Question<'q>,
+        matched: &'s Arc<CompiledRule>,
+    ) -> Self {
         let (scope, subject) = (question.scope, question.subject.subject());
         let limit = |rule: &&'s Arc<CompiledRule>| (*rule, rule.space(scope), subject.into());
         let limits = stack.iter().map(limit).collect();
-        Self { limits, matched: stack.first().copied(), selected: 0 }
+        Self { limits, matched: Some(matched), selected: 0 }
     }
 }

@@ -44,7 +44,13 @@ impl<'a> SharedBatch<'a> {
         let next = self.entries.len();
         let place = *self.places.entry((space, subject.clone())).or_insert(next);
         match self.entries.get_mut(place) {
-            Some(entry) => entry.units = entry.units.saturating_add(units),
+            Some(entry) => {
+                entry.units = entry.units.saturating_add(units);
+                // Checks that name different plans of a subject have the lowest limit of them.
+                if rule.limit().capacity() < entry.rule.limit().capacity() {
+                    entry.rule = rule;
+                }
+            }
             None => self.entries.push(SharedCheck { rule, space, subject, units }),
         }
         place

@@ -91,8 +91,8 @@ pub(super) fn respond(verdict: Option<&Verdict>, limits: bool) -> Response {
 
 impl<'a> WireDetailed<'a> {
     /// The decision by the rule of this name, if a rule matches.
-    pub(in crate::rest) fn of(verdict: Option<&Verdict>, name: &'a str) -> Self {
-        verdict.map_or_else(|| Self::unlimited(false), |verdict| Self::new(verdict, name, false))
+    pub(in crate::rest) fn of(verdict: Option<&Verdict>, name: &'a str, limits: bool) -> Self {
+        verdict.map_or_else(|| Self::unlimited(limits), |verdict| Self::new(verdict, name, limits))
     }
 
     fn new(verdict: &Verdict, name: &'a str, limits: bool) -> Self {

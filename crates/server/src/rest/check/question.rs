@@ -106,10 +106,10 @@ impl WireQuestion<'_> {
     pub(in crate::rest) fn any(&self) -> Result<(AnyQuestion<'_>, bool), Vec<Detail>> {
         if self.has_attributes() {
             let (question, dry_run) = self.read_attributes()?;
-            return Ok((AnyQuestion::Attributes(question), dry_run));
+            return Ok((question.into(), dry_run));
         }
         let (question, dry_run) = self.read()?;
-        Ok((AnyQuestion::Subject(question), dry_run))
+        Ok((question.into(), dry_run))
     }
 
     /// Returns the idempotency key: that of the body, or of the headers.
@@ -118,6 +118,13 @@ impl WireQuestion<'_> {
         headers: &'s HeaderMap,
     ) -> Result<Option<&'s str>, Detail> {
         request_id(&self.request_id, headers)
+    }
+
+    /// The error of an idempotency key in a batch, whose checks cannot be refunded one by one.
+    pub(super) fn request_id_in_batch(&self) -> Option<Detail> {
+        let message = "request_id is for single checks: remove it";
+        let is_set = !matches!(self.request_id, Field::Missing | Field::Null);
+        is_set.then(|| Detail::new("request_id", "invalid", message.to_owned()))
     }
 
     /// The options that are set, each as an error where only the check itself is expected.

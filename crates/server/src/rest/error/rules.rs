@@ -16,6 +16,8 @@ impl From<RepositoryError> for ApiError {
                 Self::Invalid(vec![Detail::new("window_seconds", "too_many", error.to_string())])
             }
             RepositoryError::TooManyRules { .. } => Self::TooManyRules(error.to_string()),
+            RepositoryError::NoSuchOverride(id) => Self::NoSuchOverride(id.to_string()),
+            RepositoryError::TooManyOverrides => Self::TooManyOverrides(error.to_string()),
             RepositoryError::Changed(_) => Self::RuleChanged(error.to_string()),
             RepositoryError::RulesChanged { .. } => Self::RulesChanged(error.to_string()),
             RepositoryError::Unavailable(_) => Self::NoDatabase(error.to_string()),

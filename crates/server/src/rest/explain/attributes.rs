@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{extract::State, response::Response};
 use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
-use headgate_ratelimit::{RateLimitRule, usecase::ExplainedSelector};
+use headgate_ratelimit::{Catalog, RateLimitRule, usecase::ExplainedSelector};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -15,6 +15,7 @@ use crate::rest::{
     error::{ApiError, Detail},
     json,
     json_body::{JsonBody, WireObject},
+    overrides::WireOverride,
     schemas::{Failing, Protected, WithBody},
     usage::WireSubjectUsage,
 };
@@ -58,6 +59,14 @@ pub(in crate::rest) struct WireExplainedSelector {
     /// True if it applies to the check.
     applies: bool,
     why: String,
+    /// Reason for the limit, if it is not the only one of the rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    limit_why: Option<String>,
+    /// The override whose limit this is.
+    #[serde(rename = "override", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    overridden: Option<WireOverride>,
     /// What it counts: an identifier, or the values of `per`; left out if it does not apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -87,7 +96,11 @@ pub(in crate::rest) async fn explain(
     let explanation = admin.explain.explain_attributes(attributes, None).await?;
     Ok(json::respond(&WireAttributesExplanation {
         revision: explanation.revision.0,
-        rules: explanation.rules.iter().map(WireExplainedSelector::from).collect(),
+        rules: explanation
+            .rules
+            .iter()
+            .map(|explained| WireExplainedSelector::new(explained, &admin.catalog))
+            .collect(),
         others: explanation.others,
     }))
 }
@@ -108,18 +121,21 @@ impl<'a> WireObject<'a> for WireExplain<'a> {
     }
 }
 
-impl From<&ExplainedSelector> for WireExplainedSelector {
-    fn from(explained: &ExplainedSelector) -> Self {
+impl WireExplainedSelector {
+    fn new(explained: &ExplainedSelector, catalog: &Catalog) -> Self {
         let compiled = &explained.rule;
+        let overridden = explained.limit.as_ref().and_then(|limit| limit.overridden.as_ref());
         let rule = compiled.rule();
         Self {
             rule_id: rule.map(|rule| rule.id.to_string()),
             rule_name: rule.map_or_else(|| "default".to_owned(), RateLimitRule::display_name),
-            limit: rule.map_or(compiled.limit().capacity(), |rule| rule.spec.limit.into()),
+            limit: compiled.units(),
             window_seconds: compiled.window_seconds(),
             algorithm: compiled.limit().algorithm().name(),
             applies: explained.applies,
             why: explained.why.clone(),
+            limit_why: explained.limit.as_ref().map(|limit| limit.why.clone()),
+            overridden: overridden.map(|one| WireOverride::new(one, catalog)),
             subject: explained.subject.clone(),
             standing: explained.usage.into(),
         }

@@ -81,7 +81,7 @@ impl<'a> WireAcquired<'a> {
             retry_after_estimated: done.verdicts.iter().flatten().any(is_full).then_some(true),
             results: results
                 .map(|(verdict, name)| {
-                    WireDetailed::of(verdict.as_ref(), name.as_deref().unwrap_or_default())
+                    WireDetailed::of(verdict.as_ref(), name.as_deref().unwrap_or_default(), false)
                 })
                 .collect(),
         }

@@ -161,7 +161,7 @@ impl<'a> WireReserved<'a> {
             allowed: reservation.is_some(),
             results: results
                 .map(|(verdict, name)| {
-                    WireDetailed::of(verdict.as_ref(), name.as_deref().unwrap_or_default())
+                    WireDetailed::of(verdict.as_ref(), name.as_deref().unwrap_or_default(), false)
                 })
                 .collect(),
         }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 /// A field with a nested value.
 #[derive(Debug, Default)]
-pub(super) enum JsonField {
+pub(in crate::rest) enum JsonField {
     #[default]
     Missing,
     Null,
@@ -28,7 +28,7 @@ pub(in crate::rest) struct WireWarning {
 
 impl JsonField {
     /// The field as input for an object.
-    pub(super) fn into_object(self) -> Input<Json> {
+    pub(in crate::rest) fn into_object(self) -> Input<Json> {
         match self {
             Self::Missing => Input::Missing,
             Self::Null => Input::Null,
@@ -66,7 +66,7 @@ impl<'de> Deserialize<'de> for JsonField {
     }
 }
 
-const fn kind(value: &Json) -> &'static str {
+pub(super) const fn kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "nothing",
         Json::Bool(_) => "a boolean",

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::{
     lease::LeaseField,
+    limit::{LimitField, WireLimitOfRule},
     selector::{JsonField, WireWarning},
 };
 use crate::rest::{error::Detail, field::Field, json_body::WireObject, schemas, time};
@@ -29,10 +30,10 @@ pub(in crate::rest) struct WireDraft<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F{}*]*\*?$", example = "*")]
     identifier_pattern: Field<'a>,
-    /// Most units a subject may take in a window.
-    #[serde(borrow, default)]
-    #[schema(value_type = u32, format = "uint32", required = true, minimum = 1, maximum = 4_294_967_295i64, example = 100)]
-    limit: Field<'a>,
+    /// Most units a subject may take in a window. A rule over attributes may have limits by plan.
+    #[serde(default)]
+    #[schema(value_type = schemas::RuleLimit, required = true)]
+    limit: LimitField,
     /// Window in seconds. At most 8 rules have the same scope and pattern: all of them must admit.
     #[serde(borrow, default)]
     #[schema(value_type = u32, required = true, minimum = 1, maximum = 31_622_400, example = 60)]
@@ -106,8 +107,8 @@ pub(in crate::rest) struct WireSpec {
     scope: &'static str,
     /// The name, if the rule is over attributes.
     identifier_pattern: String,
-    #[schema(format = "uint32")]
-    limit: u32,
+    #[schema(value_type = schemas::RuleLimit)]
+    limit: WireLimitOfRule,
     window_seconds: u32,
     #[schema(value_type = schemas::Algorithm)]
     algorithm: &'static str,
@@ -154,11 +155,12 @@ impl<'a> WireObject<'a> for WireDraft<'a> {
 
 impl From<WireDraft<'_>> for Draft {
     fn from(wire: WireDraft<'_>) -> Self {
+        let (limit, limits) = wire.limit.into_inputs();
         Self {
             name: wire.name.into_text(),
             scope: wire.scope.into_text(),
             identifier_pattern: wire.identifier_pattern.into_text(),
-            limit: wire.limit.into_number(),
+            limit,
             window_seconds: wire.window_seconds.into_number(),
             algorithm: wire.algorithm.into_text(),
             burst: wire.burst.into_number(),
@@ -170,6 +172,7 @@ impl From<WireDraft<'_>> for Draft {
                 per: wire.per.into_texts(),
                 priority: wire.priority.into_number(),
                 stops: wire.stops.into_bool(),
+                limits,
             },
         }
     }
@@ -202,7 +205,7 @@ impl From<&RuleSpec> for WireSpec {
             name: spec.name.clone(),
             scope: spec.scope.name(),
             identifier_pattern: spec.identifier_pattern.to_string(),
-            limit: spec.limit,
+            limit: WireLimitOfRule::from(spec),
             window_seconds: spec.window_seconds,
             algorithm: spec.algorithm.name(),
             burst: spec.burst,

@@ -102,6 +102,10 @@ pub(in crate::rest) enum AuditAction {
     RuleUpdate,
     #[schema(rename = "rule.delete")]
     RuleDelete,
+    #[schema(rename = "override.set")]
+    OverrideSet,
+    #[schema(rename = "override.delete")]
+    OverrideDelete,
     #[schema(rename = "counter.reset")]
     CounterReset,
     #[schema(rename = "quota.create")]

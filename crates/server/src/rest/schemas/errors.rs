@@ -82,6 +82,24 @@ pub(in crate::rest) enum NoSuchRule {
     NoSuchRule(Envelope<'static>),
 }
 
+/// Errors of requests for one override.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum NoSuchOverride {
+    /// There is no such override.
+    #[response(status = 404)]
+    NoSuchOverride(Envelope<'static>),
+}
+
+/// Errors of setting an override.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum TooManyOverrides {
+    /// The maximum number of overrides is reached.
+    #[response(status = 409)]
+    TooMany(Envelope<'static>),
+}
+
 /// Errors of writing a rule.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

@@ -51,6 +51,7 @@ async fn every_browser_story_of_the_console_passes() {
     // One after the other: a browser needs both cores of a small machine.
     for (story, keys) in [
         ("operate.mjs", vec![webhooks.clone()]),
+        ("plans.mjs", vec![]),
         ("roles.mjs", vec![]),
         ("pages.mjs", vec![webhooks]),
         ("expired.mjs", vec![("console.session_ttl_seconds", "4".to_owned())]),

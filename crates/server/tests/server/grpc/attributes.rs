@@ -21,6 +21,7 @@ async fn rules_over_attributes_decide_checks_with_attributes(backend: &Backend) 
         per: vec!["tenant".to_owned()],
         priority: 3,
         stops: true,
+        limit_by: None,
     };
     let rule = CreateRuleRequest {
         name: "exports".to_owned(),

@@ -125,8 +125,8 @@ async fn subjects_are_attributes() {
     assert!(!checks.check(&question).await.unwrap().decision.allowed);
     // So do batches, whose costs are added.
     let other = Question { subject: Key::new("u2").unwrap(), ..question };
-    let verdicts = checks.check_all(&[other, other]).await.unwrap();
-    assert_eq!(verdicts[0].decision.remaining, 0);
+    let verdicts = checks.check_all(&[other.into(), other.into()]).await.unwrap();
+    assert_eq!(verdicts[0].as_ref().unwrap().decision.remaining, 0);
     // A window asks the rules of the subject alone.
     let window = Question { selection: RuleSelection::Window(60), ..question };
     assert_eq!(checks.check(&window).await.unwrap().decision.remaining, 0);
