@@ -13,7 +13,10 @@ use std::{
 
 use clap::Args;
 
-use self::lease::{Answer, Keeper, Lease};
+use self::{
+    lease::{Answer, Keeper, Lease},
+    signals::{Signals, Target},
+};
 use crate::{client::ServerOptions, failure::Failure};
 
 /// No place was free: a temporary failure, as in `sysexits.h`.
@@ -64,6 +67,7 @@ impl Run {
             Some((program, arguments)) => (program, arguments),
             None => return Ok(ExitCode::SUCCESS),
         };
+        let signals = Signals::catch();
         let mut child = match Command::new(program).args(arguments).spawn() {
             Ok(child) => child,
             Err(error) => {
@@ -76,8 +80,8 @@ impl Run {
                 return Ok(complain(code, &reason));
             }
         };
-        let target = signals::Target::of(&child);
-        signals::pass_on(&target);
+        let target = Target::of(&child);
+        signals.pass_on(target);
         let keeper = Keeper::start(lease, target, self.keep_running);
         let status = child.wait();
         let was_lost = keeper.stop();

@@ -217,7 +217,7 @@ async fn processes_with_the_same_file_count_together_on_redis() {
     assert_eq!(status(&two, "POST", "/v1/a", "u2").await, 200);
 }
 
-#[path = "../examples/rules.rs"]
+#[path = "../examples/guard_rules.rs"]
 #[expect(dead_code, reason = "its main function is not called")]
 mod example;
 
@@ -225,10 +225,10 @@ mod example;
 #[tokio::test]
 async fn the_guide_shows_the_example() {
     const GUIDE: &str = include_str!("../../../docs/guides/protect-an-axum-service.md");
-    const EXAMPLE: &str = include_str!("../examples/rules.rs");
+    const EXAMPLE: &str = include_str!("../examples/guard_rules.rs");
     let without_indent =
         |text: &str| -> String { text.lines().map(str::trim).collect::<Vec<_>>().join("\n") };
-    let quotes = GUIDE.split("```rust\n// crates/guard-rules/examples/rules.rs\n").skip(1);
+    let quotes = GUIDE.split("```rust\n// crates/guard-rules/examples/guard_rules.rs\n").skip(1);
     let quotes: Vec<&str> = quotes.filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(quotes.len(), 2);
     for quote in quotes {

@@ -1,6 +1,6 @@
 //! Signals that are passed on to a command.
 
-pub(super) use platform::{Target, pass_on};
+pub(super) use platform::{Signals, Target};
 
 #[cfg(unix)]
 mod platform {
@@ -12,7 +12,7 @@ mod platform {
 
     use rustix::process::{Pid, Signal, kill_process};
     use tokio::{
-        runtime,
+        runtime::{self, Runtime},
         signal::unix::{SignalKind, signal},
         sync::mpsc,
     };
@@ -38,43 +38,53 @@ mod platform {
         }
     }
 
-    /// Passes signals on from a thread of its own, until the process ends.
-    pub(in crate::run) fn pass_on(target: &Target) {
-        let target = *target;
-        // A terminal sends these to the command, too.
-        let from_terminal = stdin().is_terminal();
-        let all = [
-            (SignalKind::terminate(), Signal::TERM, true),
-            (SignalKind::hangup(), Signal::HUP, true),
-            (SignalKind::user_defined1(), Signal::USR1, true),
-            (SignalKind::user_defined2(), Signal::USR2, true),
-            (SignalKind::interrupt(), Signal::INT, !from_terminal),
-            (SignalKind::quit(), Signal::QUIT, !from_terminal),
-        ];
-        let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else {
-            return;
-        };
-        let (sender, mut received) = mpsc::unbounded_channel();
-        for (kind, same, passes) in all {
-            let _entered = runtime.enter();
-            let Ok(mut stream) = signal(kind) else { continue };
-            let sender = sender.clone();
-            runtime.spawn(async move {
-                while stream.recv().await.is_some() {
-                    if passes && sender.send(same).is_err() {
-                        break;
+    /// Signals that were received, in their order.
+    pub(in crate::run) struct Signals(Option<(Runtime, mpsc::UnboundedReceiver<Signal>)>);
+
+    impl Signals {
+        /// Catches signals from now on, so that none ends this process and leaves the command
+        /// behind.
+        pub(in crate::run) fn catch() -> Self {
+            // A terminal sends these to the command, too.
+            let from_terminal = stdin().is_terminal();
+            let all = [
+                (SignalKind::terminate(), Signal::TERM, true),
+                (SignalKind::hangup(), Signal::HUP, true),
+                (SignalKind::user_defined1(), Signal::USR1, true),
+                (SignalKind::user_defined2(), Signal::USR2, true),
+                (SignalKind::interrupt(), Signal::INT, !from_terminal),
+                (SignalKind::quit(), Signal::QUIT, !from_terminal),
+            ];
+            let Ok(runtime) = runtime::Builder::new_current_thread().enable_all().build() else {
+                return Self(None);
+            };
+            let (sender, received) = mpsc::unbounded_channel();
+            for (kind, same, passes) in all {
+                let _entered = runtime.enter();
+                let Ok(mut stream) = signal(kind) else { continue };
+                let sender = sender.clone();
+                runtime.spawn(async move {
+                    while stream.recv().await.is_some() {
+                        if passes && sender.send(same).is_err() {
+                            break;
+                        }
                     }
-                }
+                });
+            }
+            Self(Some((runtime, received)))
+        }
+
+        /// Passes signals on from a thread of its own, until the process ends.
+        pub(in crate::run) fn pass_on(self, target: Target) {
+            let Some((runtime, mut received)) = self.0 else { return };
+            thread::spawn(move || {
+                runtime.block_on(async {
+                    while let Some(signal) = received.recv().await {
+                        target.send(signal);
+                    }
+                });
             });
         }
-        drop(sender);
-        thread::spawn(move || {
-            runtime.block_on(async {
-                while let Some(signal) = received.recv().await {
-                    target.send(signal);
-                }
-            });
-        });
     }
 }
 
@@ -94,5 +104,14 @@ mod platform {
         pub(in crate::run) fn terminate(&self) {}
     }
 
-    pub(in crate::run) fn pass_on(_: &Target) {}
+    /// Nothing: there are no signals to pass on here.
+    pub(in crate::run) struct Signals;
+
+    impl Signals {
+        pub(in crate::run) fn catch() -> Self {
+            Self
+        }
+
+        pub(in crate::run) fn pass_on(self, _: Target) {}
+    }
 }

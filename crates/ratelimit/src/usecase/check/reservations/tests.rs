@@ -3,8 +3,8 @@ use headgate_store_memory::MemoryStore;
 
 use super::*;
 use crate::{
-    Catalog, Defaults, Draft, RateLimitRule, Revision, RuleId, Scope,
-    usecase::{RefundError, check::RuleSelection},
+    Catalog, Defaults, Draft, RateLimitRule, Revision, RuleId, Scope, Snapshot,
+    usecase::{Question, RefundError, check::RuleSelection},
 };
 
 const TTL: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! An axum service whose limits are in a file: `cargo run -p headgate-guard-rules --example rules --
+//! An axum service whose limits are in a file: `cargo run -p headgate-guard-rules --example guard_rules --
 //! rules.yaml`, then change the file while it runs.
 
 use std::{env, error::Error, net::SocketAddr, time::Duration};
