@@ -98,6 +98,7 @@ rate_limiter:
   overrides: [{prefix: a, token_bucket: {capacity: 2}}]
 envoy:
   enabled: true
+  rules: true
   auth: token
   config_dir: d
   config_file: f
