@@ -122,7 +122,7 @@ impl Command {
             Self::Settle(settle) => settle.run(),
             Self::Cancel(cancel) => cancel.run(),
             Self::Refund(refund) => refund.run(),
-            Self::Run(run) => run.run(),
+            Self::Run(run) => Ok(run.run()),
             Self::Usage(usage) => usage.run(),
             Self::Explain(explain) => explain.run(),
             Self::Reset(reset) => reset.run(),

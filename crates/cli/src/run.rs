@@ -57,15 +57,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) fn run(self) -> ExitCode {
         let lease = match self.acquire() {
             Ok(Ok(lease)) => lease,
-            Ok(Err(reason)) => return Ok(complain(DENIED, &reason)),
-            Err(failure) => return Ok(complain(FAILED, &failure.to_string())),
+            Ok(Err(reason)) => return complain(DENIED, &reason),
+            Err(failure) => return complain(FAILED, &failure.to_string()),
         };
-        let (program, arguments) = match self.command.split_first() {
-            Some((program, arguments)) => (program, arguments),
-            None => return Ok(ExitCode::SUCCESS),
+        let Some((program, arguments)) = self.command.split_first() else {
+            return ExitCode::SUCCESS;
         };
         let signals = Signals::catch();
         let mut child = match Command::new(program).args(arguments).spawn() {
@@ -77,7 +76,7 @@ impl Run {
                     _ => NOT_EXECUTABLE,
                 };
                 let reason = format!("cannot run {}: {error}", program.to_string_lossy());
-                return Ok(complain(code, &reason));
+                return complain(code, &reason);
             }
         };
         let target = Target::of(&child);
@@ -86,16 +85,16 @@ impl Run {
         let status = child.wait();
         let was_lost = keeper.stop();
         match status {
-            Ok(_) if was_lost && !self.keep_running => Ok(ExitCode::from(FAILED)),
-            Ok(status) => Ok(code_of(status)),
-            Err(error) => Ok(complain(FAILED, &format!("cannot wait for the command: {error}"))),
+            Ok(_) if was_lost && !self.keep_running => ExitCode::from(FAILED),
+            Ok(status) => code_of(status),
+            Err(error) => complain(FAILED, &format!("cannot wait for the command: {error}")),
         }
     }
 
     /// Takes a place, or returns why there is none.
     fn acquire(&self) -> Result<Result<Lease, String>, Failure> {
         let length = Duration::from_secs(self.lease);
-        let deadline = self.wait.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let deadline = self.wait.map(|seconds| now() + Duration::from_secs(seconds));
         let client = self.options.connect_within(length.min(Duration::from_secs(10)))?;
         let mut request = lease::Request::new(client, &self.limits, self.lease);
         loop {
@@ -106,15 +105,25 @@ impl Run {
                     (retry_after, reason)
                 }
             };
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(now()));
             let Some(left) = left.filter(|left| !left.is_zero()) else {
                 return Ok(Err(reason));
             };
             // A place may be released long before a lease ends.
             let pause = retry_after.clamp(Duration::from_millis(100), Duration::from_secs(1));
-            thread::sleep(pause.min(left));
+            wait(pause.min(left));
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a lease ends by the real time of this machine")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a place becomes free without notice")]
+fn wait(time: Duration) {
+    thread::sleep(time);
 }
 
 fn complain(code: u8, reason: &str) -> ExitCode {

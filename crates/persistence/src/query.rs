@@ -27,7 +27,7 @@ pub trait QueryObserver: Send + Sync {
 }
 
 /// All tables.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 19] = [
     "audit_log",
     "audit_logs",
     "denylist",
@@ -39,6 +39,8 @@ const TABLES: [&str; 17] = [
     "quota_reservations",
     "quota_sinks",
     "quota_usages",
+    "rate_limit_override_changes",
+    "rate_limit_overrides",
     "rate_limit_rule_changes",
     "rate_limit_rules",
     "revisions",

@@ -11,7 +11,7 @@ use reqwest::{Method, header::RETRY_AFTER};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::signals::Target;
+use super::{now, signals::Target};
 use crate::{
     client::{Client, ClientError},
     failure::Failure,
@@ -74,7 +74,7 @@ impl Request {
 
     pub(super) fn send(&mut self) -> Result<Answer, Failure> {
         let Some(client) = self.client.take() else { return Err(Failure::Aborted) };
-        let sent = Instant::now();
+        let sent = now();
         let reply = client.send(Method::POST, &["acquire"], &self.body)?;
         let Acquired { lease_id, lease_ms, results } = reply.json()?;
         if let (Some(id), Some(millis)) = (lease_id, lease_ms) {
@@ -93,7 +93,7 @@ impl Request {
 impl Lease {
     /// Renews it. Returns `false` if it has ended.
     fn renew(&mut self) -> Result<bool, ClientError> {
-        let sent = Instant::now();
+        let sent = now();
         let body = json!({"lease_seconds": self.length.as_secs().max(1)});
         match self.client.send(Method::POST, &["leases", &self.id, "renew"], &body) {
             Ok(_) => {
@@ -114,7 +114,7 @@ impl Lease {
     }
 
     /// Renews it until it is stopped. Returns `true` if it was lost before.
-    fn keep(mut self, stop: &mpsc::Receiver<()>, target: &Target, keep_running: bool) -> bool {
+    fn keep(mut self, stop: &mpsc::Receiver<()>, target: Target, keep_running: bool) -> bool {
         let mut pause = self.length / 3;
         let mut is_lost = false;
         loop {
@@ -126,9 +126,9 @@ impl Lease {
             match self.renew() {
                 Ok(true) => pause = self.length / 3,
                 Ok(false) => is_lost = true,
-                Err(error) if Instant::now() < self.ends => {
+                Err(error) if now() < self.ends => {
                     warn(&format!("cannot renew the lease, trying again: {error}"));
-                    let left = self.ends.saturating_duration_since(Instant::now());
+                    let left = self.ends.saturating_duration_since(now());
                     pause = RETRY.min(left / 3).max(Duration::from_millis(10));
                 }
                 Err(error) => {
@@ -155,7 +155,7 @@ impl Lease {
 impl Keeper {
     pub(super) fn start(lease: Lease, target: Target, keep_running: bool) -> Self {
         let (stop, stopped) = mpsc::channel();
-        let thread = thread::spawn(move || lease.keep(&stopped, &target, keep_running));
+        let thread = thread::spawn(move || lease.keep(&stopped, target, keep_running));
         Self { stop, thread }
     }
 

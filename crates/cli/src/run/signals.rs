@@ -26,7 +26,7 @@ mod platform {
             Self(i32::try_from(child.id()).ok().and_then(Pid::from_raw))
         }
 
-        pub(in crate::run) fn terminate(&self) {
+        pub(in crate::run) fn terminate(self) {
             self.send(Signal::TERM);
         }
 
@@ -101,7 +101,7 @@ mod platform {
             Self
         }
 
-        pub(in crate::run) fn terminate(&self) {}
+        pub(in crate::run) fn terminate(self) {}
     }
 
     /// Nothing: there are no signals to pass on here.

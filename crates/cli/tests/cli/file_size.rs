@@ -22,7 +22,7 @@ fn create(server: &Server, token: &str, number: usize) -> String {
 
 #[test]
 fn writes_succeed_again_once_the_file_size_limit_is_lifted() {
-    let server = Server::start_limited(512);
+    let server = Server::start_limited(2048);
     let token = fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
     let create = |number: usize| create(&server, token.trim(), number);
     let mut acknowledged = 0;

@@ -95,8 +95,8 @@ pub(super) async fn acquire(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let wire: WireAcquire<'_> = body.parse()?;
-    let named = request_id(&wire.request_id, &headers);
-    let request = wire.validate(named).map_err(ApiError::Invalid)?;
+    let request = wire.validate(request_id(&wire.request_id, &headers));
+    let request = request.map_err(ApiError::Invalid)?;
     let done = checks.acquire(&request).await.map_err(refused)?;
     let names = reservations::names(&done.verdicts);
     let mut response = json::respond(&WireAcquired::new(&done, &names));
