@@ -80,8 +80,8 @@ impl Naive {
     fn apply_to_places(&mut self, verb: Verb, check: &Check<'_>, now: u64) -> (bool, u64, u64) {
         self.places.retain(|(_, _, end)| *end > now);
         let (limit, cost) = (check.limit(), check.cost().get());
-        let taken = |places: &[(_, u64, _)]| places.iter().map(|(_, units, _)| units).sum::<u64>();
-        let fits = taken(&self.places) + cost <= limit.capacity();
+        let in_use = |places: &[(_, u64, _)]| places.iter().map(|(_, units, _)| units).sum::<u64>();
+        let fits = in_use(&self.places) + cost <= limit.capacity();
         let longest = limit.window().unwrap_or_default();
         let named = |id, lease: Duration| (Some(id), lease.min(longest));
         let ended = |id| (Some(id), Duration::ZERO);
@@ -113,7 +113,7 @@ impl Naive {
             self.places.push((id, cost, end));
         }
         self.places.retain(|(_, _, end)| *end > now);
-        (allowed, limit.capacity().saturating_sub(taken(&self.places)), 0)
+        (allowed, limit.capacity().saturating_sub(in_use(&self.places)), 0)
     }
 
     /// Moves on to `now`: granted units are taken in the last microsecond of their grant, and
