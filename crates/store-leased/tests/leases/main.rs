@@ -303,7 +303,7 @@ async fn units_of_many_subjects_go_back_in_one_call() {
     let instance = Instance::new(&remote, &clock);
     let limit = Limit::fixed_window(1_000, Duration::from_hours(1)).unwrap();
     let names: Vec<String> = (0..250).map(|n| format!("u{n}")).collect();
-    for _ in 0..10 {
+    for _ in 0..13 {
         for name in &names {
             instance.acquire(&check(name, &limit)).await;
         }
