@@ -150,7 +150,7 @@ impl Account {
         }
         self.perform(check, verb, now);
         match (verb, check.extra()) {
-            // A place has a holder: nobody else can spend it.
+            // A place has a holder: only that one can spend it.
             (Verb::Lease, Some(extra)) if check.limit().places().is_none() => {
                 self.grant(check.limit(), extra, now)
             }

@@ -95,7 +95,7 @@ pub trait Meter: sealed::Sealed {
 }
 
 /// The time at which returned units were taken. Units that count no more are not returned: the
-/// limit has given them back already, and somebody may have taken them again.
+/// limit has given them back already, and they may have been taken again.
 ///
 /// | algorithm | units taken at a known time return |
 /// |---|---|

@@ -213,7 +213,7 @@ fn memory_for_the_heads_of_unfinished_requests_is_bounded() {
 fn idle_connections_do_not_use_up_the_files_of_the_process() {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 300; exec \"$0\" serve", env!("CARGO_BIN_EXE_headgate")]);
-    // Idle connections stay as long as nobody needs their places.
+    // Idle connections stay until a new connection needs the place.
     command.env_clear().env("HEADGATE__SERVER__IDLE_TIMEOUT_SECONDS", "3600");
     let server = Server::start_by(command);
     let address = address(server.url());

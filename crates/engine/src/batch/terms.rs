@@ -85,7 +85,7 @@ impl Check<'_> {
     }
 
     /// Sets the lease under which [`Verb::Acquire`](crate::Verb::Acquire) takes places of a
-    /// concurrency limit. Without, nobody can release them: they are held for the longest lease.
+    /// concurrency limit. Without one they cannot be released: they are held for the longest lease.
     ///
     /// Repeating an acquisition with the same id renews the lease, and takes nothing.
     #[must_use]

@@ -135,7 +135,7 @@ async fn a_connection_that_becomes_idle_makes_room_for_one_that_waits() {
     until("the only place is taken", || server.connections.open() == 1).await;
     let waiting = server.get("/small");
     let mut waiting = pin!(waiting);
-    // Nobody is idle yet.
+    // No connection is idle yet.
     time::timeout(Duration::from_millis(200), &mut waiting).await.unwrap_err();
     first.write_all(b"b").await.unwrap();
     let mut answer = [0; 512];

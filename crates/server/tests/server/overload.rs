@@ -174,7 +174,7 @@ async fn a_blocked_subject_stays_blocked_when_redis_is_gone() {
     scene.exhaust().await;
     redis.kill();
     let (all, repeated) = (MODES.len() as u64, || scene.degraded("remembered", "unavailable"));
-    // For a moment after a denial, Redis is not asked, so that nobody notices that it is gone.
+    // For a moment after a denial, Redis is not asked, so its outage is not noticed yet.
     let mut before = repeated().await;
     loop {
         scene.assert_blocked(1).await;

@@ -95,7 +95,7 @@ fn a_file_that_cannot_be_read_to_its_end_does_not_keep_the_server_from_stopping(
     let mut server = Reloadable::start(&window(5));
     let file = server.folder.path().join("headgate.yaml");
     fs::remove_file(&file).unwrap();
-    // As on a network file system that is gone: nobody ever writes.
+    // As on a network file system that is gone: nothing is ever written.
     let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
     assert!(made.success());
     server.server.send("-HUP");

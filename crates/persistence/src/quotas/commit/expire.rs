@@ -73,7 +73,7 @@ impl Batch<'_> {
     }
 }
 
-/// Ends the reservations of periods that nobody uses; returns how many.
+/// Ends expired reservations of periods without further requests; returns how many.
 pub(in crate::quotas) async fn release_expired(
     quotas: &QuotaDatabase,
 ) -> Result<u64, RepositoryError> {
