@@ -116,8 +116,15 @@ impl Stage {
         assert!(came, "{}\n{}", self.tally.counts(), self.server.log());
     }
 
+    /// Sends a request, and repeats it while the server cannot reach the database: 503 says that
+    /// nothing was changed.
     fn json(&self, line: &str, body: &Value) -> Value {
-        match send(&self.target.get(), line, &body.to_string()) {
+        let mut answer = Answer::NotSent;
+        wait_until(Duration::from_secs(60), || {
+            answer = send(&self.target.get(), line, &body.to_string());
+            !matches!(answer, Answer::Given(503, _))
+        });
+        match answer {
             Answer::Given(status, body) if status < 300 => serde_json::from_str(&body).unwrap(),
             other => panic!("{line}: {other:?}"),
         }
