@@ -86,8 +86,8 @@ impl Guard {
     /// delaying the response. While the store is away, the failure mode of the
     /// [`Backend`](crate::Backend) decides, as for rates. If a lease ends although its request is
     /// in flight, because the process or the store was away for too long, another request may take
-    /// the place: the [observer](crate::Observer::place_lost) is told, the request goes on, and
-    /// takes a place again when there is one.
+    /// the place: [`Observer::place_lost`](crate::Observer::place_lost) is called, the request goes
+    /// on, and takes a place again when there is one.
     ///
     /// ```
     /// use std::{convert::Infallible, sync::Arc};

@@ -2,9 +2,9 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use axum::body::Body;
 use headgate::{Batch, BatchLimiter, Check, Cost, FailMode, Key, Limit, Store};
 use headgate_guard::{Backend, Guard, Reason, Rejections, SharedInFlight, Surface};
+use http::Response;
 use http_body_util::BodyExt;
 
 use super::{instance, per_client, send, status, store::Observed, until_admitted};
@@ -103,7 +103,7 @@ async fn the_places_of_an_instance_that_stands_still_are_free_when_its_leases_en
     let Fixture { store, guards: [one, other], rejections } = Fixture::new(1, Backend::on);
     let response = send(&one).await;
     // The time of the store passes, and the instance does not run.
-    store.clock.advance(LEASE - Duration::from_micros(1));
+    store.clock.advance(LEASE.saturating_sub(Duration::from_micros(1)));
     assert_eq!(status(&other).await, 429);
     store.clock.advance(Duration::from_micros(1));
     let second = send(&other).await;
@@ -162,6 +162,23 @@ async fn a_shutdown_releases_what_is_held() {
     assert_eq!(store.verbs().iter().filter(|verb| **verb == "release").count(), 2);
 }
 
+#[test]
+fn a_guard_outlives_the_runtime_that_its_requests_ran_in() {
+    let Fixture { guards: [one, other], store, .. } = Fixture::new(2, Backend::on);
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (first, second) = runtime().block_on(async { (send(&one).await, send(&one).await) });
+    // Without a runtime, the place is free when its lease ends.
+    drop(first);
+    runtime().block_on(async {
+        drop(second);
+        one.release_in_flight().await;
+        let _third = send(&other).await;
+        assert_eq!(status(&other).await, 429, "one of two was released");
+        store.clock.advance(LEASE);
+        assert_eq!(status(&other).await, 200);
+    });
+}
+
 #[tokio::test]
 async fn without_a_failure_policy_only_fail_mode_open_admits_while_the_store_is_down() {
     for fail_mode in FailMode::ALL {
@@ -191,9 +208,9 @@ async fn while_the_store_is_down_the_failure_mode_decides() {
             for _ in 0..6 {
                 responses.push(send(guard).await);
             }
-            let is_admitted = |response: &&http::Response<_>| response.status() == 200;
+            let is_admitted = |response: &&Response<_>| response.status() == 200;
             assert_eq!(responses.iter().filter(is_admitted).count(), admitted, "{fail_mode}");
-            drop::<Vec<http::Response<headgate_guard::InFlightBody<Body>>>>(responses);
+            drop(responses);
             guard.release_in_flight().await;
             let again = if admitted > 0 { 200 } else { 429 };
             assert_eq!(status(guard).await, again, "{fail_mode}: released here");

@@ -125,3 +125,79 @@ impl Table {
         Next::Wait(self.due.first().map(|(due, _)| *due))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+
+    use headgate::BatchLimiter;
+
+    use super::*;
+    use crate::{Backend, SharedInFlight, name::Name, tower::in_flight::Places};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    async fn places(count: usize) -> Vec<HeldPlace> {
+        let backend = Backend::memory();
+        let (limiter, address) = (BatchLimiter::new(backend.store()), Ipv4Addr::LOCALHOST.into());
+        let limits = SharedInFlight::per_client(1).unwrap();
+        let limits = Arc::new(Places::new(Name::new("exports").unwrap(), limits, &backend));
+        let permit = limits.acquire(&limiter, &backend, address).await.unwrap().unwrap();
+        let place = || HeldPlace {
+            places: Arc::clone(&limits),
+            address,
+            permit: permit.clone(),
+            ends: Instant::now(),
+            is_lost: false,
+        };
+        std::iter::repeat_with(place).take(count).collect()
+    }
+
+    fn renewed(next: Next) -> Option<(u64, HeldPlace)> {
+        match next {
+            Next::Job(Job::Renew(id, place)) => Some((id, place)),
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn renewals_come_in_order_and_before_releases() {
+        let (mut table, now) = (Table::default(), Instant::now());
+        let mut held = places(3).await.into_iter();
+        let mut insert = |due| table.insert(held.next().unwrap(), due);
+        let [late, early, ended] = [now + 2 * SECOND, now + SECOND, now].map(&mut insert);
+        table.end(ended);
+        for (now, id) in [(now + SECOND, early), (now + 2 * SECOND, late)] {
+            let (due, place) = renewed(table.next(now, false)).unwrap();
+            assert_eq!(due, id);
+            assert!(table.put_back(id, place, now + SECOND * 10).is_none());
+        }
+        assert!(matches!(table.next(now, false), Next::Job(Job::Release(_))));
+        let due = now + SECOND * 11;
+        assert!(matches!(table.next(now, true), Next::Wait(Some(at)) if at == due));
+    }
+
+    #[tokio::test]
+    async fn a_place_whose_request_ends_during_its_renewal_is_released_by_the_renewal() {
+        for end in [|table: &mut Table, id| table.end(id), |table: &mut Table, _| table.end_all()] {
+            let (mut table, now) = (Table::default(), Instant::now());
+            let id = table.insert(places(1).await.remove(0), now);
+            let (_, place) = renewed(table.next(now, true)).unwrap();
+            end(&mut table, id);
+            assert!(matches!(table.next(now, false), Next::Wait(None)), "the renewal is under way");
+            assert!(table.put_back(id, place, now).is_some());
+            assert!(matches!(table.next(now, true), Next::Stop));
+        }
+    }
+
+    #[tokio::test]
+    async fn releases_that_wait_are_bounded() {
+        let (mut table, now) = (Table::default(), Instant::now());
+        for place in places(MAX_WAITING + 10).await {
+            let id = table.insert(place, now + SECOND);
+            table.end(id);
+        }
+        assert_eq!(table.take_waiting().len(), MAX_WAITING);
+        assert!(table.held.is_empty() && table.due.is_empty());
+    }
+}
