@@ -30,8 +30,9 @@ use crate::support::{Server, header, request};
 /// Longer than any wait of these tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A limit whose leases do not end during a test.
 fn per_client(limit: u64) -> SharedInFlight {
-    SharedInFlight::per_client(limit).unwrap()
+    SharedInFlight::per_client(limit).unwrap().lease(SharedInFlight::MAX_LEASE).unwrap()
 }
 
 fn policy(limits: SharedInFlight) -> Policy {
@@ -48,12 +49,13 @@ fn two(limits: &SharedInFlight) -> [Guard; 2] {
     [(); 2].map(|()| instance(limits.clone(), Backend::in_memory(Arc::clone(&store))))
 }
 
+async fn hello(_: Request<Body>) -> Result<Response<Body>, Infallible> {
+    Ok(Response::new(Body::from("hello")))
+}
+
 /// Sends a request of a client on this machine. It is in flight until the response is dropped.
 async fn send(guard: &Guard) -> Response<InFlightBody<Body>> {
-    let hello = service_fn(async |_: Request<Body>| {
-        Ok::<_, Infallible>(Response::new(Body::from("hello")))
-    });
-    guard.in_flight_layer().layer(hello).oneshot(request()).await.unwrap()
+    guard.in_flight_layer().layer(service_fn(hello)).oneshot(request()).await.unwrap()
 }
 
 async fn status(guard: &Guard) -> u16 {
@@ -230,8 +232,7 @@ async fn limits_in_this_process_and_shared_ones_both_apply() {
 async fn a_replaced_policy_keeps_the_places() {
     let [one, other] = two(&per_client(1));
     let _first = send(&one).await;
-    let longer = SharedInFlight::DEFAULT_LEASE * 2;
-    one.replace(policy(per_client(1).lease(longer).unwrap())).unwrap();
+    one.replace(policy(per_client(1).lease(SharedInFlight::DEFAULT_LEASE).unwrap())).unwrap();
     assert_eq!(status(&one).await, 429, "with another lease");
     one.replace(policy(per_client(2))).unwrap();
     assert_eq!(status(&other).await, 429);
@@ -251,17 +252,15 @@ async fn a_denial_is_rendered_as_others_are() {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         response
     });
-    let hello = service_fn(async |_: Request<Body>| {
-        Ok::<_, Infallible>(Response::new(Body::from("hello")))
-    });
-    let denied = layer.layer(hello).oneshot(request()).await.unwrap();
+    let denied = layer.layer(service_fn(hello)).oneshot(request()).await.unwrap();
     assert_eq!(
         (denied.status().as_u16(), &denied.headers()["retry-after"]),
         (503, &"1".parse().unwrap())
     );
     let text = denied.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(text, "exports is full: in_flight");
-    let denied = one.in_flight_layer().grpc().layer(hello).oneshot(request()).await.unwrap();
+    let denied =
+        one.in_flight_layer().grpc().layer(service_fn(hello)).oneshot(request()).await.unwrap();
     assert_eq!(denied.headers()["grpc-status"], "8");
 }
 
@@ -275,10 +274,8 @@ async fn a_limit_of_all_clients_together_needs_no_peer_address() {
     ] {
         let guard = Guard::builder(policy(limits), Routes::all("exports")).unknown_peers(unknown);
         let layer = guard.build().unwrap().in_flight_layer();
-        let hello = service_fn(async |_: Request<Body>| {
-            Ok::<_, Infallible>(Response::new(Body::from("hello")))
-        });
-        let response = layer.layer(hello).oneshot(Request::new(Body::empty())).await.unwrap();
+        let response =
+            layer.layer(service_fn(hello)).oneshot(Request::new(Body::empty())).await.unwrap();
         assert_eq!(response.status(), expected);
     }
 }

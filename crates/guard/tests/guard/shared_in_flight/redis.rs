@@ -131,7 +131,7 @@ async fn the_places_of_a_killed_instance_are_free_when_its_leases_end() {
     let killed = Instance::start(&redis);
     assert_eq!(status(&guard).await, 429);
     drop(killed);
-    let almost = SharedInFlight::DEFAULT_LEASE.saturating_sub(Duration::from_micros(1));
+    let almost = SharedInFlight::MAX_LEASE.saturating_sub(Duration::from_micros(1));
     redis.clock().advance(almost);
     assert_eq!(status(&guard).await, 429, "until the lease ends");
     redis.clock().advance(Duration::from_micros(1));
