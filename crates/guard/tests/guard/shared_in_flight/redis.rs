@@ -12,7 +12,7 @@ use std::{
 use headgate::FailMode;
 use headgate_guard::{Backend, Guard, Rejections, SharedInFlight};
 use headgate_store_redis::{RedisConfig, RedisStore};
-use headgate_testkit::{Redis, require};
+use headgate_testkit::{Redis, RedisCluster, require};
 use http_body_util::BodyExt as _;
 
 use super::{PATIENCE, assert_never_more_than, instance, per_client, send, status, until_admitted};
@@ -26,8 +26,12 @@ const HOLD_IN: &str = "HEADGATE_TEST_HOLD_IN";
 const KEY: &str = "guard:exports:open:127.0.0.1";
 
 fn on_redis(url: &str, limits: SharedInFlight) -> (Guard, Arc<Rejections>) {
+    on(RedisConfig::from_url(url).unwrap(), limits)
+}
+
+fn on(config: RedisConfig, limits: SharedInFlight) -> (Guard, Arc<Rejections>) {
     // A busy machine is not an outage.
-    let config = RedisConfig::from_url(url).unwrap().timeout(Duration::from_secs(30));
+    let config = config.timeout(Duration::from_secs(30));
     let rejections = Arc::new(Rejections::default());
     let backend = Backend::shared(Arc::new(RedisStore::connect(config)), TWO);
     let backend = backend.fail_mode(FailMode::Local).observer(Arc::clone(&rejections) as _);
@@ -82,6 +86,23 @@ async fn two_instances_never_have_more_requests_in_flight_than_the_limit() {
         assert_never_more_than(3, &two(&redis, &limits)).await;
         assert_eq!(redis.cli(&["KEYS", "*"]), "", "every place is released");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_instances_on_a_cluster_never_have_more_requests_in_flight_than_the_limit() {
+    let cluster = require!(RedisCluster::start(3, 0));
+    // The places of a client and of all are in different slots.
+    let limits = per_client(100).and_in_all(3).unwrap();
+    let config = || RedisConfig::cluster(&cluster.urls()).unwrap();
+    let guards = [(); 2].map(|()| on(config(), limits.clone()).0);
+    assert_never_more_than(3, &guards).await;
+    for node in 0..3 {
+        assert_eq!(cluster.node(node).cli(&["KEYS", "*"]), "", "every place is released");
+    }
+    let response = send(&guards[0]).await;
+    assert_eq!(response.status(), 200);
+    drop(response);
+    guards[0].release_in_flight().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
