@@ -199,6 +199,12 @@ impl Backend {
             observer.unidentified();
         }
     }
+
+    pub(crate) fn place_lost(&self, class: &str) {
+        if let Some(observer) = &self.observer {
+            observer.place_lost(class);
+        }
+    }
 }
 
 impl Default for Backend {

@@ -1,4 +1,11 @@
 //! Limits on concurrent requests or connections.
+//!
+//! | module | contents |
+//! |---|---|
+//! | here | [`InFlight`]: counts in this process |
+//! | `shared` | [`SharedInFlight`]: limits over all instances |
+
+mod shared;
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -11,6 +18,8 @@ use std::{
 };
 
 use thiserror::Error;
+
+pub use self::shared::{SharedInFlight, SharedInFlightError};
 
 /// Maximum number of concurrent requests or connections. 0 denies all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,7 +41,7 @@ pub use identity::{
     AddressKey, Cidr, CidrError, ForwardedBy, ForwardedByError, Ipv6Prefix, Ipv6PrefixError,
     TrustedProxies,
 };
-pub use in_flight::{Busy, InFlight, InFlightLimits, Permit};
+pub use in_flight::{Busy, InFlight, InFlightLimits, Permit, SharedInFlight, SharedInFlightError};
 pub use name::NameError;
 pub use observer::{Observer, Rejections, Surface};
 pub use peer::{PeerGuard, PeerId, PeerLimits};

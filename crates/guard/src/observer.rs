@@ -16,6 +16,13 @@ pub trait Observer: Send + Sync {
 
     /// A request had no peer address.
     fn unidentified(&self) {}
+
+    /// The lease of a request of `class` that is in flight under a
+    /// [shared limit](crate::Class::shared_in_flight) could not be renewed: another request may
+    /// have its place. The request goes on.
+    fn place_lost(&self, class: &str) {
+        let _ = class;
+    }
 }
 
 /// Kind of interface on which a request or message arrives.
@@ -66,6 +73,7 @@ impl Surface {
 pub struct Rejections {
     counts: [[AtomicU64; Reason::ALL.len()]; Surface::ALL.len()],
     unidentified: AtomicU64,
+    places_lost: AtomicU64,
 }
 
 // === impl Surface ===
@@ -109,6 +117,11 @@ impl Rejections {
     pub fn unidentified_count(&self) -> u64 {
         self.unidentified.load(Relaxed)
     }
+
+    /// Number of requests in flight that may have lost their place to another.
+    pub fn places_lost_count(&self) -> u64 {
+        self.places_lost.load(Relaxed)
+    }
 }
 
 impl Observer for Rejections {
@@ -118,5 +131,9 @@ impl Observer for Rejections {
 
     fn unidentified(&self) {
         self.unidentified.fetch_add(1, Relaxed);
+    }
+
+    fn place_lost(&self, _class: &str) {
+        self.places_lost.fetch_add(1, Relaxed);
     }
 }

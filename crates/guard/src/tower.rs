@@ -10,7 +10,7 @@
 //! | `shared`, `compiled`, `direct` | decisions under a compiled policy |
 //! | `layer`, `service`, `future` | [`GuardLayer`]: the middleware |
 //! | `denial`, `headers` | [`Denial`]: responses to denied requests |
-//! | `in_flight` | [`InFlightLayer`]: limits on requests in flight |
+//! | `in_flight` | [`InFlightLayer`]: limits on requests in flight, here and over all instances |
 //! | `reserve` | [`ReserveLayer`]: costs that are known afterwards |
 
 mod builder;

@@ -1,4 +1,4 @@
-//! A request admitted by address in memory does not allocate.
+//! A request admitted in memory, by address or by the number in flight, does not allocate.
 //!
 //! A test binary of its own, because it counts allocations of the whole process.
 
@@ -14,7 +14,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use headgate_guard::{Allowance, Cidr, Class, Guard, PeerAddress, Policy, Routes, TrustedProxies};
+use headgate_guard::{
+    Allowance, Cidr, Class, Guard, InFlightLimits, PeerAddress, Policy, Routes, TrustedProxies,
+};
 use http::{Request, Response};
 use http_body_util::Empty;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -49,7 +51,13 @@ fn request(peer: &str) -> Request<Empty<Bytes>> {
 }
 
 #[test]
-fn an_admitted_request_does_not_allocate() {
+fn admitted_requests_do_not_allocate() {
+    // One test, because the others of a process would be counted, too.
+    by_address();
+    by_number_in_flight();
+}
+
+fn by_address() {
     let class = |name| {
         let enough = Allowance::per_minute(1_000_000).unwrap();
         Class::new(name).unwrap().by_address(enough)
@@ -78,4 +86,24 @@ fn an_admitted_request_does_not_allocate() {
     // Nor after the policy was replaced.
     guard.replace(policy()).unwrap();
     assert_eq!((0..100).map(|_| call("192.0.2.1")).min(), Some(0));
+}
+
+fn by_number_in_flight() {
+    let class = Class::new("public").unwrap().in_flight(InFlightLimits::new(2, 10));
+    let policy = Policy::new([class]).unwrap();
+    let guard = Guard::builder(policy, Routes::all("public")).build().unwrap();
+    let service = guard.in_flight_layer().layer(Hello);
+    let mut context = Context::from_waker(Waker::noop());
+    let mut call = || {
+        let request = request("192.0.2.1");
+        let region = Region::new(ALLOCATOR);
+        let mut service = service.clone();
+        let answer = pin!(service.call(request)).poll(&mut context);
+        let is_admitted = matches!(&answer, Poll::Ready(Ok(response)) if response.status() == 200);
+        drop(answer);
+        let allocations = region.change().allocations;
+        assert!(is_admitted);
+        allocations
+    };
+    assert_eq!((0..100).map(|_| call()).min(), Some(0));
 }

@@ -12,6 +12,7 @@ use http::Extensions;
 use super::{
     Guard, Policy, PolicyError, Routes, UnknownPeers,
     compiled::{CompiledPolicy, InFlightCounts},
+    in_flight::Keeper,
     peer::FindPeer,
     shared::Shared,
     unknown_peer::UnknownPeerLog,
@@ -104,6 +105,7 @@ impl GuardBuilder {
         let policy =
             CompiledPolicy::compile(self.policy, &self.routes, decider.backend(), &mut in_flight)?;
         Ok(Guard(Arc::new(Shared {
+            keeper: Arc::new(Keeper::new(decider.backend())),
             decider,
             proxies: self.proxies,
             peer: self.peer,

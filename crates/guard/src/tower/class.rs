@@ -3,7 +3,7 @@
 use headgate::LeasePolicy;
 
 use crate::{
-    Allowance, InFlightLimits,
+    Allowance, InFlightLimits, SharedInFlight,
     name::{Name, NameError},
 };
 
@@ -30,6 +30,7 @@ pub struct Class {
     pub(super) by_address_after_auth: Option<Allowance>,
     pub(super) by_key: Option<Allowance>,
     pub(super) in_flight: Option<InFlightLimits>,
+    pub(super) shared_in_flight: Option<SharedInFlight>,
     pub(super) lease: LeasePolicy,
 }
 
@@ -45,6 +46,7 @@ impl Class {
             by_address_after_auth: None,
             by_key: None,
             in_flight: None,
+            shared_in_flight: None,
             lease: LeasePolicy::OFF,
         })
     }
@@ -76,11 +78,20 @@ impl Class {
         Self { by_key: Some(allowance.into()), ..self }
     }
 
-    /// Limits requests in flight, of one address and of all addresses together: see
+    /// Limits requests in flight in this process, of one address and of all addresses together: see
     /// [`Guard::in_flight_layer`](crate::Guard::in_flight_layer).
     #[must_use]
     pub fn in_flight(self, limits: InFlightLimits) -> Self {
         Self { in_flight: Some(limits), ..self }
+    }
+
+    /// Limits requests in flight over all instances that share the store of the
+    /// [`Backend`](crate::Backend), of one address, of all addresses together, or both: see
+    /// [`Guard::in_flight_layer`](crate::Guard::in_flight_layer). A class may also have a limit
+    /// [in each process](Self::in_flight), which is checked first.
+    #[must_use]
+    pub fn shared_in_flight(self, limits: SharedInFlight) -> Self {
+        Self { shared_in_flight: Some(limits), ..self }
     }
 
     /// Takes a part of each of its limits in advance from a shared store, and hands it out without

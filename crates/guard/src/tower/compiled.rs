@@ -10,7 +10,7 @@ use std::{
 use headgate::{Key, KeySpace};
 use http::Request;
 
-use super::{Class, Policy, PolicyError, Routes, routes::CompiledRoutes};
+use super::{Class, Policy, PolicyError, Routes, in_flight::Places, routes::CompiledRoutes};
 use crate::{
     AddressKey, Allowance, Backend, Escalation, GuardError, InFlight, InFlightLimits, Ipv6Prefix,
     Reason,
@@ -34,6 +34,7 @@ pub(crate) struct CompiledClass {
     pub(super) by_address_after_auth: Option<CountedAllowance>,
     pub(super) by_key: Option<CountedAllowance>,
     pub(super) in_flight: Option<InFlightClass>,
+    pub(super) shared_in_flight: Option<Arc<Places>>,
 }
 
 /// An allowance, and the prefix of the keys that it is counted under.
@@ -132,6 +133,7 @@ impl CompiledClass {
             let counts = in_flight.entry(class.name.clone()).or_insert_with(InFlight::new);
             InFlightClass { counts: Arc::clone(counts), limits }
         });
+        let shared_in_flight = class.shared_in_flight.as_ref().filter(|_| limited);
         Self {
             name: class.name.clone(),
             by_address: counted(&class.by_address, "ip"),
@@ -139,6 +141,8 @@ impl CompiledClass {
             by_address_after_auth: counted(&class.by_address_after_auth, "aip"),
             by_key: counted(&class.by_key, "key"),
             in_flight,
+            shared_in_flight: shared_in_flight
+                .map(|limits| Arc::new(Places::new(class.name.clone(), limits.clone(), backend))),
         }
     }
 

@@ -77,10 +77,75 @@ impl Guard {
         GuardLayer::by_key(self, extractor, missing)
     }
 
-    /// Middleware that limits how many requests of an address are in flight at once. A request is
-    /// in flight until its response body has ended.
+    /// Middleware that limits how many requests of an address, and of all addresses together, are
+    /// in flight at once: in this process ([`Class::in_flight`]) and over all instances
+    /// ([`Class::shared_in_flight`]). A request is in flight until its response body has ended.
+    ///
+    /// Under a shared limit, a request takes a place in the store before its handler runs, and
+    /// holds it under a lease that is renewed in the background. A place is released without
+    /// delaying the response. While the store is away, the failure mode of the
+    /// [`Backend`](crate::Backend) decides, as for rates. If a lease ends although its request is
+    /// in flight, because the process or the store was away for too long, another request may take
+    /// the place: [`Observer::place_lost`](crate::Observer::place_lost) is called, the request goes
+    /// on, and takes a place again when there is one.
+    ///
+    /// ```
+    /// use std::{convert::Infallible, sync::Arc};
+    ///
+    /// use axum::body::Body;
+    /// use headgate_guard::{
+    ///     Backend, Class, Guard, PeerAddress, Policy, Routes, SharedInFlight,
+    /// };
+    /// use headgate_store_memory::MemoryStore;
+    /// use http::{Request, Response};
+    /// use tower::{Layer, ServiceExt, service_fn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // Several processes would share a `RedisStore`, with `Backend::shared`.
+    /// let store = Arc::new(MemoryStore::default());
+    /// let instance = || -> Result<Guard, Box<dyn std::error::Error>> {
+    ///     let limits = SharedInFlight::per_client(1)?.and_in_all(50)?;
+    ///     let exports = Class::new("exports")?.shared_in_flight(limits);
+    ///     let backend = Backend::in_memory(Arc::clone(&store));
+    ///     let policy = Policy::new([exports])?;
+    ///     Ok(Guard::builder(policy, Routes::all("exports")).backend(backend).build()?)
+    /// };
+    /// let (one, other) = (instance()?, instance()?);
+    /// let export = service_fn(async |_: Request<Body>| {
+    ///     Ok::<_, Infallible>(Response::new(Body::from("all rows")))
+    /// });
+    /// let request = || {
+    ///     let mut request = Request::new(Body::empty());
+    ///     request.extensions_mut().insert(PeerAddress(([198, 51, 100, 7], 443).into()));
+    ///     request
+    /// };
+    ///
+    /// let first = one.in_flight_layer().layer(export).oneshot(request()).await?;
+    /// let second = other.in_flight_layer().layer(export).oneshot(request()).await?;
+    /// assert_eq!((first.status().as_u16(), second.status().as_u16()), (200, 429));
+    ///
+    /// // The first response was sent, or its client is gone.
+    /// drop(first);
+    /// one.release_in_flight().await;
+    /// let third = other.in_flight_layer().layer(export).oneshot(request()).await?;
+    /// assert_eq!(third.status(), 200);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn in_flight_layer(&self) -> InFlightLayer {
         InFlightLayer::new(self)
+    }
+
+    /// Releases every place that requests hold under [shared limits](Class::shared_in_flight), and
+    /// waits for releases that are under way.
+    ///
+    /// For a shutdown, when the server has stopped accepting requests: other instances then have
+    /// the places at once, and not when the leases end. A request that is still in flight goes on
+    /// without its place. A call to the store that hangs is given up after a lease; with new
+    /// requests arriving, this may wait for them, too.
+    pub async fn release_in_flight(&self) {
+        self.0.keeper.release_all().await;
     }
 
     /// The policy in force.

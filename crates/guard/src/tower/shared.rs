@@ -2,7 +2,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr},
-    sync::{Mutex, atomic::AtomicU64},
+    sync::{Arc, Mutex, atomic::AtomicU64},
 };
 
 use arc_swap::ArcSwap;
@@ -12,6 +12,7 @@ use http::Request;
 use super::{
     KeyExtractor, MissingKey, RequestHead, RequestKey, Routes, UnknownPeers,
     compiled::{CompiledClass, CompiledPolicy, InFlightCounts},
+    in_flight::Keeper,
     peer::FindPeer,
     unknown_peer::UnknownPeerLog,
 };
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     /// Incremented after each replacement of the policy.
     pub(super) generation: AtomicU64,
     pub(super) in_flight: Mutex<InFlightCounts>,
+    pub(super) keeper: Arc<Keeper>,
 }
 
 /// Client address of all requests whose peer address is unknown.

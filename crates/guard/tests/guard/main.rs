@@ -17,6 +17,7 @@ mod privacy;
 mod proxies;
 mod redis;
 mod reserve;
+mod shared_in_flight;
 mod stages;
 mod support;
 mod unknown_peer;
