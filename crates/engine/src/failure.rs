@@ -12,9 +12,9 @@ use std::{
 use smallvec::SmallVec;
 
 use crate::{
-    Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, HoldersFuture, LeaseId, Limit,
-    Outcome, Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb, denial_cache::Denial,
-    outcome::Detail,
+    Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, HoldersFuture, LeaseId,
+    Limit, Outcome, Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb,
+    denial_cache::Denial, outcome::Detail,
 };
 
 /// `retry_after` of a denial by [`FailMode::Closed`]: there is nothing to compute it from.

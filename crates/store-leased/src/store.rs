@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use headgate::{
-    Batch, Check, CheckMode, Clock, Extra, Grant, HoldersFuture, Key, Limit, Outcome, Outcomes, Store,
-    StoreError, StoreFuture, SystemClock, Verb,
+    Batch, Check, CheckMode, Clock, Extra, Grant, HoldersFuture, Key, Limit, Outcome, Outcomes,
+    Store, StoreError, StoreFuture, SystemClock, Verb,
 };
 use smallvec::SmallVec;
 

@@ -1,8 +1,6 @@
 //! The list of a concurrency limit's holders.
 
-use headgate::{
-    Check, Holders, LeaseId, StoreError, Timestamp, algorithm::concurrency::Holder,
-};
+use headgate::{Check, Holders, LeaseId, StoreError, Timestamp, algorithm::concurrency::Holder};
 use redis::{Value, cmd};
 
 use crate::servers::Servers;

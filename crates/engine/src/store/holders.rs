@@ -18,8 +18,7 @@ pub struct Holders {
 }
 
 /// The answer of a store to [`Store::holders`](crate::Store::holders).
-pub type HoldersFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<Holders, StoreError>> + Send + 'a>>;
+pub type HoldersFuture<'a> = Pin<Box<dyn Future<Output = Result<Holders, StoreError>> + Send + 'a>>;
 
 impl Holders {
     /// Maximum number of holders in one list.
