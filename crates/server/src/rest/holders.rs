@@ -171,7 +171,7 @@ async fn respond(
 }
 
 impl From<&RuleHolders> for WireRuleHolders {
-    fn from(RuleHolders { rule, subject, holders }: &RuleHolders) -> Self {
+    fn from(RuleHolders { rule, subject, holders, .. }: &RuleHolders) -> Self {
         let stored = rule.rule();
         Self {
             rule_id: stored.map(|rule| rule.id.to_string()),
