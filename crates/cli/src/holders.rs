@@ -150,11 +150,12 @@ impl HoldersResponse {
 
 impl RuleHolders {
     fn total(&self) -> String {
-        let Self { rule_name, limit, taken, total, holders, .. } = self;
-        let listed = holders.len();
+        let Self { rule_name, limit, taken, total, .. } = self;
+        let listed = self.holders.len();
+        let holders = if *total == 1 { "holder" } else { "holders" };
         let part =
             if *total > listed as u64 { format!(", {listed} listed") } else { String::new() };
-        format!("{rule_name}: {taken} of {limit} places taken, {total} holders{part}")
+        format!("{rule_name}: {taken} of {limit} places taken, {total} {holders}{part}")
     }
 }
 

@@ -139,7 +139,7 @@ fn holders_are_listed_and_an_operator_ends_a_lease() {
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].starts_with("HOLDER      PLACES  ENDS AT"), "{table}");
     assert!(lines[1].starts_with(&format!("{holder}       1  20")), "{table}");
-    assert_eq!(lines[2], "service:export: 1 of 1 places taken, 1 holders");
+    assert_eq!(lines[2], "service:export: 1 of 1 places taken, 1 holder");
 
     let ended = holders(&["--end", &holder, "--reason", "stuck"]);
     assert_eq!(printed(&ended), format!("lease of {holder} ended\n"));
