@@ -14,6 +14,7 @@ mod explain;
 mod failure;
 mod fields;
 mod health;
+mod holders;
 mod import;
 mod manual;
 mod output;
@@ -72,6 +73,7 @@ enum Command {
     Cancel(reservation::Cancel),
     Refund(refund::Refund),
     Run(run::Run),
+    Holders(holders::Holders),
     Usage(usage::Usage),
     Explain(explain::Explain),
     Reset(reset::Reset),
@@ -123,6 +125,7 @@ impl Command {
             Self::Cancel(cancel) => cancel.run(),
             Self::Refund(refund) => refund.run(),
             Self::Run(run) => Ok(run.run()),
+            Self::Holders(holders) => holders.run(),
             Self::Usage(usage) => usage.run(),
             Self::Explain(explain) => explain.run(),
             Self::Reset(reset) => reset.run(),

@@ -61,6 +61,7 @@ static ASSETS: &[Asset] = &assets![
     "explain.js" SCRIPT,
     "form.js" SCRIPT,
     "format.js" SCRIPT,
+    "holders.js" SCRIPT,
     "ja.js" SCRIPT,
     "main.js" SCRIPT,
     "messages.js" SCRIPT,

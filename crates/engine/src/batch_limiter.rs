@@ -5,7 +5,7 @@ mod reservation;
 
 use std::sync::Arc;
 
-use crate::{Batch, Decision, Outcomes, Store, StoreError, Verb};
+use crate::{Batch, Check, Decision, Holders, Outcomes, Store, StoreError, Verb};
 
 pub use permit::Permit;
 pub use reservation::{Reservation, ReserveError, SettleError, Settlement, Usage};
@@ -135,6 +135,32 @@ impl BatchLimiter {
     /// ```
     pub async fn reset(&self, batch: &Batch<'_>) -> Result<Decision, StoreError> {
         self.decide(Verb::Reset, batch).await
+    }
+
+    /// Lists the holders of a concurrency limit, those whose leases end first: at most `max` of
+    /// them, and no more than [`Holders::MAX_LISTED`].
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
+    /// let limit = Limit::concurrency(10, Duration::from_secs(60))?;
+    /// let check = Check::new(Key::new("exports:tenant-7")?, &limit, Cost::ONE)?;
+    /// let (permit, _) = limiter.acquire(&Batch::from(check), Duration::from_secs(30)).await?;
+    /// let holders = limiter.holders(check, 100).await?;
+    /// assert_eq!((holders.total, holders.taken, holders.first[0].places), (1, 1, 1));
+    /// # limiter.release(permit).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn holders(&self, check: Check<'_>, max: usize) -> Result<Holders, StoreError> {
+        if check.limit().places().is_none() {
+            return Err(StoreError::Unsupported("only a concurrency limit has holders"));
+        }
+        self.store.holders(check, max.min(Holders::MAX_LISTED)).await
     }
 
     /// Applies `verb` and returns the outcome of each limit.

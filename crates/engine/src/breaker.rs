@@ -4,7 +4,7 @@ mod circuit;
 
 use std::{fmt, time::Duration};
 
-use crate::{Batch, Clock, Store, StoreError, StoreFuture, Verb};
+use crate::{Batch, Check, Clock, HoldersFuture, Store, StoreError, StoreFuture, Verb};
 
 pub use circuit::Circuit;
 
@@ -90,6 +90,21 @@ impl<S: Store, C: Clock> Store for Breaker<S, C> {
             {
                 observer(Duration::from_micros(self.clock.steady().saturating_sub(began)));
             }
+            if is_needed {
+                let failed = answer.as_ref().is_err_and(StoreError::is_outage);
+                self.circuit.record(failed, &self.clock);
+            }
+            answer
+        })
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        let is_needed = !self.inner.has_breakers();
+        Box::pin(async move {
+            if is_needed && !self.circuit.admits(&self.clock) {
+                return Err(StoreError::BreakerOpen);
+            }
+            let answer = self.inner.holders(check, max).await;
             if is_needed {
                 let failed = answer.as_ref().is_err_and(StoreError::is_outage);
                 self.circuit.record(failed, &self.clock);

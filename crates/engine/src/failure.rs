@@ -12,9 +12,9 @@ use std::{
 use smallvec::SmallVec;
 
 use crate::{
-    Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, LeaseId, Limit, Outcome,
-    Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb, denial_cache::Denial,
-    outcome::Detail,
+    Batch, Check, Clock, Cost, Degraded, DenialCache, FailCause, FailMode, HoldersFuture, LeaseId,
+    Limit, Outcome, Outcomes, Source, Store, StoreError, StoreFuture, Timestamp, Verb,
+    denial_cache::Denial, outcome::Detail,
 };
 
 /// `retry_after` of a denial by [`FailMode::Closed`]: there is nothing to compute it from.
@@ -338,5 +338,10 @@ impl<P: Store, L: Store, C: Clock> Store for FailurePolicy<P, L, C> {
                 Err(error) => self.answer_instead(verb, batch, error).await,
             }
         })
+    }
+
+    /// Those of the store alone: this instance does not know who holds places elsewhere.
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        self.primary.holders(check, max)
     }
 }

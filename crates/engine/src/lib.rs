@@ -64,5 +64,5 @@ pub use limit::{Limit, LimitError};
 pub use outcome::{Outcome, Outcomes};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use state::State;
-pub use store::{Store, StoreError, StoreFuture, SyncStore, Verb};
+pub use store::{Holders, HoldersFuture, Store, StoreError, StoreFuture, SyncStore, Verb};
 pub use timestamp::Timestamp;

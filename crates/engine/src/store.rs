@@ -2,13 +2,15 @@
 
 mod error;
 mod future;
+mod holders;
 
-use std::{sync::Arc, time::Duration};
+use std::{future::ready, sync::Arc, time::Duration};
 
 use crate::{Batch, Check, LeaseId, Outcome, Outcomes};
 
 pub use error::StoreError;
 pub use future::StoreFuture;
+pub use holders::{Holders, HoldersFuture};
 
 /// Holds the state of every subject and changes it atomically.
 ///
@@ -25,6 +27,14 @@ pub use future::StoreFuture;
 pub trait Store: Send + Sync {
     /// Applies `verb` to every check of `batch`; the answers are in the batch's order.
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a>;
+
+    /// Lists at most `max` holders of the concurrency limit of `check`, and changes nothing.
+    ///
+    /// It is for operators, not for decisions. A store that keeps no state of its own and cannot
+    /// ask another one does not support it.
+    fn holders<'a>(&'a self, _check: Check<'a>, _max: usize) -> HoldersFuture<'a> {
+        Box::pin(ready(Err(StoreError::Unsupported("a list of holders"))))
+    }
 
     /// Returns `true` if the store has circuit breakers of its own, one for each of its parts. A
     /// [`Breaker`](crate::Breaker) around such a store never opens, because it would also cut off
@@ -117,6 +127,10 @@ pub enum Verb {
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         (**self).apply(verb, batch)
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        (**self).holders(check, max)
     }
 
     fn has_breakers(&self) -> bool {

@@ -24,6 +24,7 @@ mod deadline;
 mod envoy;
 mod error;
 mod health;
+mod holders;
 mod metered;
 mod methods;
 mod overrides;

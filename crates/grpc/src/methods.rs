@@ -17,12 +17,13 @@ macro_rules! methods {
 }
 
 /// All methods, the most frequently called first.
-pub(super) static METHODS: [Method; 45] = methods! {
+pub(super) static METHODS: [Method; 47] = methods! {
     "k1s0.system.ratelimit.v1.RateLimitService" {
         "CheckRateLimit" "CreateRule" "GetRule" "GetUsage" "ResetLimit" "ListRules" "UpdateRule" "DeleteRule"
         "Reserve" "UseReservation" "MeterReservation" "SettleReservation" "CancelReservation"
         "GetReservation" "RefundCheck" "Acquire" "RenewLease" "ReleaseLease"
         "CheckRateLimits" "SetOverride" "GetOverride" "ListOverrides" "DeleteOverride"
+        "ListHolders" "EndLease"
     }
     "k1s0.system.quota.v1.QuotaService" {
         "CreateQuotaPolicy" "GetQuotaPolicy" "ListQuotaPolicies" "UpdateQuotaPolicy" "DeleteQuotaPolicy"

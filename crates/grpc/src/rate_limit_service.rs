@@ -13,21 +13,23 @@ use super::{
     caller::may,
     check,
     error::CallError,
+    holders,
     metered::{Metered, metered},
     overrides, places,
     proto::{
         AcquireRequest, AcquireResponse, CancelReservationRequest, CancelReservationResponse,
         CheckRateLimitRequest, CheckRateLimitResponse, CheckRateLimitsRequest,
         CheckRateLimitsResponse, CreateRuleRequest, CreateRuleResponse, DeleteOverrideRequest,
-        DeleteOverrideResponse, DeleteRuleRequest, DeleteRuleResponse, GetOverrideRequest,
-        GetOverrideResponse, GetReservationRequest, GetReservationResponse, GetRuleRequest,
-        GetRuleResponse, GetUsageRequest, GetUsageResponse, ListOverridesRequest,
-        ListOverridesResponse, ListRulesRequest, ListRulesResponse, RefundCheckRequest,
-        RefundCheckResponse, ReleaseLeaseRequest, ReleaseLeaseResponse, RenewLeaseRequest,
-        RenewLeaseResponse, ReserveRequest, ReserveResponse, ResetLimitRequest, ResetLimitResponse,
-        SetOverrideRequest, SetOverrideResponse, SettleReservationRequest,
-        SettleReservationResponse, UpdateRuleRequest, UpdateRuleResponse, UseReservationRequest,
-        UseReservationResponse, rate_limit_service_server::RateLimitService,
+        DeleteOverrideResponse, DeleteRuleRequest, DeleteRuleResponse, EndLeaseRequest,
+        EndLeaseResponse, GetOverrideRequest, GetOverrideResponse, GetReservationRequest,
+        GetReservationResponse, GetRuleRequest, GetRuleResponse, GetUsageRequest, GetUsageResponse,
+        ListHoldersRequest, ListHoldersResponse, ListOverridesRequest, ListOverridesResponse,
+        ListRulesRequest, ListRulesResponse, RefundCheckRequest, RefundCheckResponse,
+        ReleaseLeaseRequest, ReleaseLeaseResponse, RenewLeaseRequest, RenewLeaseResponse,
+        ReserveRequest, ReserveResponse, ResetLimitRequest, ResetLimitResponse, SetOverrideRequest,
+        SetOverrideResponse, SettleReservationRequest, SettleReservationResponse,
+        UpdateRuleRequest, UpdateRuleResponse, UseReservationRequest, UseReservationResponse,
+        rate_limit_service_server::RateLimitService,
     },
     reservations,
     reset::Reset,
@@ -164,6 +166,21 @@ impl RateLimitService for RateLimitHandlers {
         request: Request<ReleaseLeaseRequest>,
     ) -> Answer<ReleaseLeaseResponse> {
         Ok(Response::new(places::release(&self.checks, request.get_ref()).await?))
+    }
+
+    async fn list_holders(
+        &self,
+        request: Request<ListHoldersRequest>,
+    ) -> Answer<ListHoldersResponse> {
+        may(&self.access, &request, Action::ReadUsage).await?;
+        let catalog = &self.rules.catalog;
+        Ok(Response::new(holders::list(&self.checks, catalog, request.get_ref()).await?))
+    }
+
+    async fn end_lease(&self, request: Request<EndLeaseRequest>) -> Answer<EndLeaseResponse> {
+        let author = may(&self.access, &request, Action::ResetCounters).await?;
+        let done = holders::end(&self.checks, &self.rules, request.get_ref(), author).await?;
+        Ok(Response::new(done))
     }
 
     async fn refund_check(

@@ -40,7 +40,7 @@ fn scope(name: &str) -> Result<Scope, Violation> {
     name.parse().map_err(|error: UnknownScope| Violation::new("scope", error.to_string()))
 }
 
-fn reason(text: &str) -> Result<Option<String>, Violation> {
+pub(super) fn reason(text: &str) -> Result<Option<String>, Violation> {
     if text.chars().count() > MAX_REASON_CHARS {
         let message = format!("reason must be at most {MAX_REASON_CHARS} characters");
         return Err(Violation::new("reason", message));

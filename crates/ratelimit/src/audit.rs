@@ -14,8 +14,8 @@ pub struct AuditEntry {
     pub id: i64,
     /// The caller, the request and the time.
     pub author: Author,
-    /// `rule.create`, `rule.update`, `rule.delete`, `override.set`, `override.delete` or
-    /// `counter.reset`.
+    /// `rule.create`, `rule.update`, `rule.delete`, `override.set`, `override.delete`,
+    /// `counter.reset` or `lease.end`.
     pub action: String,
     /// The id of a rule or override, `scope:identifier`, or `rate_limiter:algorithm:key`.
     pub target: String,

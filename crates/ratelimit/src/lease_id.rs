@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use headgate::LeaseId;
 use thiserror::Error;
 
 use crate::{ReservationId, ReservationIdTooLong, reservation::ReservedLimit};
@@ -21,6 +23,9 @@ pub struct PlaceLeaseIdError;
 
 const PREFIX: &str = "lease_";
 
+/// Characters of a [handle](PlaceLeaseId::handle): 60 bits.
+const HANDLE_CHARS: usize = 10;
+
 impl PlaceLeaseId {
     pub(crate) fn new(
         request_id: Option<&str>,
@@ -36,6 +41,15 @@ impl PlaceLeaseId {
     /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Returns the handle of a lease for people: the characters that follow `lease_` in its id, or
+    /// `rres_` in that of a reservation. It does not allow to renew or release the lease, because
+    /// the rest of the id is missing.
+    pub fn handle(lease: LeaseId) -> String {
+        let mut handle = URL_SAFE_NO_PAD.encode(lease.get().to_be_bytes());
+        handle.truncate(HANDLE_CHARS);
+        handle
     }
 
     /// Returns the length of the lease, unless a renewal names another.
@@ -62,5 +76,21 @@ impl FromStr for PlaceLeaseId {
 impl fmt::Display for PlaceLeaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_the_beginning_of_the_id() {
+        for _ in 0..50 {
+            let id = PlaceLeaseId::new(None, Duration::from_secs(30), 1, Vec::new()).unwrap();
+            let handle = PlaceLeaseId::handle(id.described().lease());
+            assert_eq!(handle.len(), HANDLE_CHARS);
+            assert!(id.as_str().starts_with(&format!("lease_{handle}")), "{id}: {handle}");
+            assert!(format!("lease_{handle}").parse::<PlaceLeaseId>().is_err(), "{handle}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod applicable;
 pub mod check;
+pub mod end_lease;
 pub mod explain;
 pub mod explain_attributes;
 pub mod keyed;
@@ -14,6 +15,7 @@ pub use check::{
     AnyQuestion, AttributesQuestion, CheckError, CheckRateLimit, Question, RefundError, Refunded,
     ReservationError, ReservationRequest, Verdict,
 };
+pub use end_lease::EndReport;
 pub use explain::{Explain, Explanation};
 pub use explain_attributes::{AttributesExplanation, ExplainedSelector};
 pub use keyed::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys};

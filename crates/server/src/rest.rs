@@ -15,6 +15,7 @@ mod explain;
 mod fast_path;
 mod field;
 mod health;
+mod holders;
 mod idempotency;
 mod json;
 mod json_body;
@@ -82,6 +83,8 @@ fn rate_limits() -> Routes {
         .route(leases::ACQUIRE, post(leases::acquire))
         .route(leases::RENEW, post(leases::renew))
         .route(leases::RELEASE, post(leases::release))
+        .route(holders::PATH, get(holders::list).post(holders::list_by_attributes))
+        .route(holders::end::PATH, post(holders::end::end))
         .route(reservations::PATH, post(reservations::reserve))
         .route(reservations::ONE, get(reservations::get))
         .route(reservations::changes::USE, post(reservations::changes::spend))

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use headgate::{Account, Check, Outcome, Timestamp, Verb};
+use headgate::{Account, Check, Holders, Outcome, Timestamp, Verb};
 
 /// The reference that every store must agree with.
 #[derive(Debug, Default)]
@@ -30,6 +30,12 @@ impl Model {
             outcomes.push(outcome.with_grant(grant));
         }
         outcomes
+    }
+
+    /// Lists the holders of the concurrency limit of `check`.
+    pub fn holders(&self, check: &Check<'_>, max: usize, now: Timestamp) -> Holders {
+        let account = self.accounts.get(&check.key().to_string());
+        Holders::of(&account.cloned().unwrap_or_default().state, max, now)
     }
 }
 

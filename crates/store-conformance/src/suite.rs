@@ -9,8 +9,8 @@ mod streams;
 pub use concurrency::never_admits_more_than_the_limit;
 pub use exactness::{agrees_with_the_model, stands_still_when_its_clock_steps_back};
 pub use places::{
-    a_place_is_free_when_its_lease_ends, never_more_holders_than_places,
-    thousands_of_holders_have_a_place_each,
+    a_place_is_free_when_its_lease_ends, lists_the_holders_of_a_subject,
+    never_more_holders_than_places, thousands_of_holders_have_a_place_each,
 };
 pub use reservations::refuses_one_reservation_too_many_until_another_ends;
 pub use streams::streams_stop_at_the_limit;

@@ -13,8 +13,8 @@ use crate::{
 };
 use aws_sdk_dynamodb::Client;
 use headgate::{
-    Account, Algorithm, Batch, Check, Clock, Outcomes, Store, StoreError, StoreFuture, SystemClock,
-    Verb,
+    Account, Algorithm, Batch, Check, Clock, Holders, HoldersFuture, Outcomes, Store, StoreError,
+    StoreFuture, SystemClock, Verb,
 };
 
 /// A store on a DynamoDB table.
@@ -120,6 +120,26 @@ impl DynamoDbStore {
         Ok(Attempt::Decided(outcomes))
     }
 
+    async fn list_holders(&self, check: Check<'_>, max: usize) -> Result<Holders, StoreError> {
+        let names = [check.key().to_string()];
+        validate(&[check], &names)?;
+        let mut backoff = Backoff::default();
+        let mut budget = TimeBudget::new(self.config.timeout);
+        loop {
+            match budget.spend(self.table.read(&names)).await? {
+                Ok(found) => {
+                    let clock = self.clock.now();
+                    let seen = match found.into_iter().flatten().next() {
+                        None => ReadState::nothing(),
+                        Some(item) => ReadState::read(&item, check.limit(), clock)?,
+                    };
+                    return Ok(Holders::of(&seen.account.state, max, seen.at.max(clock)));
+                }
+                Err(error) => budget.spend(backoff.pause(error)).await??,
+            }
+        }
+    }
+
     /// Deletes without reading, and so also deletes invalid items.
     async fn reset(&self, checks: &[Check<'_>], names: &[String]) -> Result<Attempt, AttemptError> {
         let delete = |name| Write { name, expected: None, item: None };
@@ -135,6 +155,10 @@ impl DynamoDbStore {
 impl Store for DynamoDbStore {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         StoreFuture::pending(self.apply_to(verb, batch.checks()))
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        Box::pin(self.list_holders(check, max))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use headgate::{
-    Batch, Check, CheckMode, Clock, Extra, Grant, Key, Limit, Outcome, Outcomes, Store, StoreError,
-    StoreFuture, SystemClock, Verb,
+    Batch, Check, CheckMode, Clock, Extra, Grant, HoldersFuture, Key, Limit, Outcome, Outcomes,
+    Store, StoreError, StoreFuture, SystemClock, Verb,
 };
 use smallvec::SmallVec;
 
@@ -330,6 +330,10 @@ impl<S: Store, C: Clock> Store for LeasedStore<S, C> {
             }),
             _ => self.store.apply(verb, batch),
         }
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        self.store.holders(check, max)
     }
 
     fn has_breakers(&self) -> bool {

@@ -1,11 +1,13 @@
-//! The number of holders of places, over all shards.
+//! The holders of places: their number over all shards, and those of one subject.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
 
-use headgate::{State, Timestamp};
+use headgate::{Check, Clock, State, Timestamp};
+
+use crate::{fingerprint::Shape, lock::lock, store::MemoryStore};
 
 /// The holders of all concurrency limits. One subject may have more of them than a shard has slots,
 /// so they are counted for the whole store. Clones share the count.
@@ -51,5 +53,17 @@ impl Holders {
         if let State::Places(places) = state {
             self.0.now.fetch_sub(places.len(), Relaxed);
         }
+    }
+}
+
+impl<C: Clock> MemoryStore<C> {
+    /// Lists the holders of one subject.
+    pub(crate) fn list_holders(&self, check: &Check<'_>, max: usize) -> headgate::Holders {
+        let fingerprint = self.fingerprints.of(check.key(), Shape::of(check.limit()));
+        let clock = self.clock.now();
+        let mut shard = lock(&self.shards[self.shard_of(fingerprint)].0);
+        let now = shard.tick(clock);
+        let state = shard.heavy_state(fingerprint).unwrap_or(&State::Fresh);
+        headgate::Holders::of(state, max, now)
     }
 }

@@ -136,6 +136,11 @@ impl Shard {
         self.table.get(fingerprint).is_some() || self.cold.heavy.contains_key(&fingerprint)
     }
 
+    /// The state of a subject that is not in the table.
+    pub(crate) fn heavy_state(&self, fingerprint: Fingerprint) -> Option<&State> {
+        self.cold.heavy.get(&fingerprint).map(|heavy| &heavy.account.state)
+    }
+
     /// Applies `verb` to a subject with reservations or grants, in place; `None` if it has none. A
     /// [reset](Verb::Reset) concerns other subjects, too, and is not for here.
     pub(crate) fn decide_heavy(

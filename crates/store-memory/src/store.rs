@@ -1,10 +1,10 @@
 //! The store: finds the shards of a batch and decides.
 
-use std::fmt;
+use std::{fmt, future::ready};
 
 use headgate::{
-    Batch, Check, Clock, Cost, InvalidCheck, Key, Limit, Outcome, Outcomes, Store, StoreFuture,
-    SyncStore, SystemClock, Timestamp, Verb, algorithm::Meter, limit::Parameters,
+    Batch, Check, Clock, Cost, HoldersFuture, InvalidCheck, Key, Limit, Outcome, Outcomes, Store,
+    StoreFuture, SyncStore, SystemClock, Timestamp, Verb, algorithm::Meter, limit::Parameters,
 };
 use smallvec::SmallVec;
 
@@ -266,6 +266,10 @@ impl<C: Clock> Store for MemoryStore<C> {
         };
         let outcomes = fast.map(Outcomes::from);
         StoreFuture::ready(Ok(outcomes.unwrap_or_else(|| self.apply_now(verb, batch))))
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        Box::pin(ready(Ok(self.list_holders(&check, max))))
     }
 }
 

@@ -108,6 +108,11 @@ fn a_place_is_free_when_its_lease_ends() {
 }
 
 #[test]
+fn lists_the_holders_of_a_subject() {
+    at_once(suite::lists_the_holders_of_a_subject(&InMemory::with_capacity(1_000)));
+}
+
+#[test]
 fn ten_thousand_holders_have_a_place_each() {
     let memory = InMemory::with_capacity(10_000);
     at_once(suite::thousands_of_holders_have_a_place_each(&memory, 10_000));

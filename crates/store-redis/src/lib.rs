@@ -28,6 +28,7 @@ mod connection;
 mod dial;
 mod endpoint;
 mod error;
+mod holders;
 mod inspection;
 mod memory;
 mod multi_slot;

@@ -14,7 +14,8 @@ use std::{
 
 use futures_util::future::try_join_all;
 use headgate::{
-    Batch, Check, Clock, Key, Outcomes, Store, StoreError, StoreFuture, Verb, limit::Parameters,
+    Batch, Check, Clock, HoldersFuture, Key, Outcomes, Store, StoreError, StoreFuture, Verb,
+    limit::Parameters,
 };
 
 use crate::RedisStore;
@@ -139,6 +140,10 @@ impl Store for NewcomerBound {
             return self.store.apply(verb, batch);
         }
         StoreFuture::pending(self.apply_with_shared(verb, batch, over))
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        self.store.holders(check, max)
     }
 
     fn has_breakers(&self) -> bool {

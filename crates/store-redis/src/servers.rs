@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headgate::{Check, StoreError};
-use redis::{Value, cmd};
+use redis::{Cmd, Value, cmd};
 
 use crate::{
     RedisConfig,
@@ -81,6 +81,13 @@ impl Servers {
 
     /// Returns `true` if Redis has a key of this name.
     pub(crate) async fn has(&self, name: &str) -> Result<bool, StoreError> {
+        let answer = self.ask(name, cmd("EXISTS").arg(name)).await?;
+        Ok(answer == Value::Int(1))
+    }
+
+    /// Executes a command that reads the key `name`, unless the circuit breaker of its server is
+    /// open.
+    pub(crate) async fn ask(&self, name: &str, command: &Cmd) -> Result<Value, StoreError> {
         let slot = slot::of(name.as_bytes());
         let admitted = match self {
             Self::One(node) => node.admits(),
@@ -89,9 +96,7 @@ impl Servers {
         if !admitted {
             return Err(StoreError::BreakerOpen);
         }
-        let command = cmd("EXISTS").arg(name).clone();
-        let answer = self.execute(Operation::Command(&command), slot, false).await?;
-        Ok(answer == Value::Int(1))
+        self.execute(Operation::Command(command), slot, false).await
     }
 
     /// State of the servers.

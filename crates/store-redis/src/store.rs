@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use headgate::{Batch, Check, Clock, Outcomes, Store, StoreError, StoreFuture, Verb};
+use headgate::{
+    Batch, Check, Clock, HoldersFuture, Outcomes, Store, StoreError, StoreFuture, Verb,
+};
 
 use crate::{
-    Inspection, RedisConfig, Status, call, inspection, multi_slot::MultiSlotBatch,
+    Inspection, RedisConfig, Status, call, holders, inspection, multi_slot::MultiSlotBatch,
     runner::ScriptRunner,
 };
 
@@ -103,6 +105,10 @@ fn with_name<'a>(check: &Check<'a>) -> Check<'a> {
 impl Store for RedisStore {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         StoreFuture::pending(self.apply_to_batch(verb, batch))
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        Box::pin(holders::list(self.runner.servers(), check, max))
     }
 
     fn has_breakers(&self) -> bool {

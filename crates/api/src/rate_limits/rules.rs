@@ -6,7 +6,8 @@ use headgate::Key;
 use headgate_ratelimit::{
     Attributes, AuditLog, Author, Catalog, Scope,
     usecase::{
-        Explain, GetUsage, ManageOverrides, ManageRules, ResetError, ResetLimit, ResetReport,
+        EndReport, Explain, GetUsage, ManageOverrides, ManageRules, ResetError, ResetLimit,
+        ResetReport, check::holders::HeldLease,
     },
 };
 use tokio::sync::Semaphore;
@@ -80,6 +81,25 @@ impl RuleAdmin {
             let report = reset.reset_attributes(&attributes, reason, author).await;
             log_unsettled(&request_id, &report);
             report.outcome
+        })
+        .await
+    }
+
+    /// Ends the lease of another. Returns `false` if it had ended before.
+    pub async fn end_lease(
+        &self,
+        lease: HeldLease,
+        handle: String,
+        reason: Option<String>,
+        author: Author,
+    ) -> Result<bool, ResetError> {
+        let reset = self.reset.clone();
+        run_to_completion(async move {
+            let request_id = author.request_id.clone();
+            let EndReport { ended, report } =
+                reset.end_lease(&lease, &handle, reason, author).await;
+            log_unsettled(&request_id, &report);
+            report.outcome.map(|()| ended)
         })
         .await
     }

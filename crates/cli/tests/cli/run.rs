@@ -8,7 +8,7 @@ use std::{
 
 use headgate_testkit::wait_until;
 
-use crate::harness::{Server, printed, stderr, stdout};
+use crate::harness::{Server, failure, printed, stderr, stdout};
 
 /// A server on which one export runs at a time.
 fn server() -> Server {
@@ -121,4 +121,34 @@ fn a_command_that_lost_its_place_is_terminated() {
     let output = holder.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert!(stderr(&output).contains("the place is lost"), "{output:?}");
+}
+
+#[test]
+fn holders_are_listed_and_an_operator_ends_a_lease() {
+    let server = server();
+    let holders =
+        |options: &[&str]| server.run(&[&["holders", "service", "export"], options].concat());
+    assert!(printed(&holders(&[])).ends_with("service:export: 0 of 1 places taken, 0 holders\n"));
+    let mut child = start(&server, &["--keep-running"], "echo running; read line");
+    until_it_runs(&mut child);
+
+    let listed = server.json(&["holders", "service", "export"]);
+    let holder = listed["rules"][0]["holders"][0]["holder"].as_str().unwrap().to_owned();
+    let output = holders(&[]);
+    let table = printed(&output);
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("HOLDER      PLACES  ENDS AT"), "{table}");
+    assert!(lines[1].starts_with(&format!("{holder}       1  20")), "{table}");
+    assert_eq!(lines[2], "service:export: 1 of 1 places taken, 1 holder");
+
+    let ended = holders(&["--end", &holder, "--reason", "stuck"]);
+    assert_eq!(printed(&ended), format!("lease of {holder} ended\n"));
+    assert_eq!(places_left(&server), 1);
+    let again = holders(&["--end", &holder]);
+    assert!(failure(&again).contains("SYS_RATELIMIT_LEASE_NOT_FOUND"), "{again:?}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+
+    let none = server.run(&["holders", "user", "u1"]);
+    assert_eq!(printed(&none), "no concurrency rule applies\n");
 }

@@ -9,7 +9,7 @@ import { t } from "./messages.js";
 import { pager } from "./pager.js";
 import { note } from "./router.js";
 
-const ACTIONS = ["rule.create", "rule.update", "rule.delete", "override.set", "override.delete", "counter.reset", "quota.create", "quota.update", "quota.delete", "quota.reset", "config.reload"];
+const ACTIONS = ["rule.create", "rule.update", "rule.delete", "override.set", "override.delete", "counter.reset", "lease.end", "quota.create", "quota.update", "quota.delete", "quota.reset", "config.reload"];
 
 export const title = () => t("page.audit");
 

@@ -6,6 +6,7 @@ import { confirm } from "./dialog.js";
 import { announce, h } from "./dom.js";
 import { clear, complain, field, notice, reasonField, said, select } from "./form.js";
 import { limit, number, time } from "./format.js";
+import * as holders from "./holders.js";
 import { t } from "./messages.js";
 import { boost, end } from "./overrides.js";
 import { link, note } from "./router.js";
@@ -25,7 +26,8 @@ export async function render(content, { parameters, signal, can }) {
     problem.replaceChildren();
     try {
       const seen = await get(withQuery("/api/v1/ratelimit/explain", asked), { signal });
-      found.replaceChildren(...shown(seen, can, look));
+      const held = await holders.load(seen, { can, signal });
+      found.replaceChildren(...shown(seen, held, can, look));
       announce(t("found", { count: number(seen.rules.length) }));
     } catch (error) {
       if (signal.aborted) return;
@@ -40,17 +42,17 @@ export async function render(content, { parameters, signal, can }) {
   if (identifier.value) await look();
 }
 
-function shown(seen, can, look) {
+function shown(seen, held, can, look) {
   const subject = `${seen.scope}:${seen.identifier}`;
   return [
     h("div", { class: "heading-row" }, h("h2", { class: "long" }, subject),
       can("reset_counters") ? h("button", { type: "button", class: "danger", on: { click: () => reset(seen, look) } }, t("explain.reset")) : null),
     h("p", { class: "hint" }, t("overview.revision", { revision: number(seen.revision) })),
-    h("ol", { class: "explained" }, seen.rules.map((rule) => one(rule, can, seen, look))),
+    h("ol", { class: "explained" }, seen.rules.map((rule) => one(rule, held, can, seen, look))),
   ];
 }
 
-function one(rule, can, seen, look) {
+function one(rule, { found, problem }, can, seen, look) {
   const name = rule.rule_id && can("read_rules") ? h("a", { href: link(["rules", rule.rule_id]) }, rule.rule_name) : rule.rule_name;
   const known = rule.remaining !== undefined;
   const used = rule.used ?? rule.limit - (rule.remaining ?? 0);
@@ -64,6 +66,7 @@ function one(rule, can, seen, look) {
       h("p", {}, t("explain.standing", { used: number(used), remaining: number(rule.remaining) }),
         rule.reset_at ? [" · ", t("explain.whole"), " ", time(new Date(rule.reset_at * 1000).toISOString())] : "")]
       : h("p", { class: "hint" }, t("explain.unused")),
+    rule.applies && rule.algorithm === "concurrency" ? (found.has(rule.rule_id) ? holders.list(found.get(rule.rule_id), seen, { can, look }) : problem && notice(problem)) : null,
     rule.held ? h("p", {}, t("explain.held", { units: number(rule.held.units) }), " ", time(rule.held.until)) : null,
     rule.applies && rule.rule_id && can("write_rules") ? h("div", { class: "actions" }, rule.override
       ? act(t("overrides.end"), t("overrides.was_ended"), () => end(rule.override), look)

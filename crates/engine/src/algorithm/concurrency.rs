@@ -1,6 +1,9 @@
 //! Places that are held under leases: how many at once, not how many in a time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Bound::{Excluded, Unbounded},
+};
 
 use crate::{Cost, LeaseId, Timestamp};
 
@@ -64,6 +67,13 @@ impl State {
     /// The holders, in the order in which their leases end.
     pub fn holders(&self) -> impl Iterator<Item = Holder> + '_ {
         self.by_end.iter().map(|((end, id), places)| Holder { id: *id, places: *places, end: *end })
+    }
+
+    /// The holders whose leases have not ended at `now`, in the order in which they do.
+    pub fn holders_at(&self, now: Timestamp) -> impl Iterator<Item = Holder> + '_ {
+        let ended = (now.as_micros(), LeaseId::from(u64::MAX));
+        let live = self.by_end.range((Excluded(ended), Unbounded));
+        live.map(|((end, id), places)| Holder { id: *id, places: *places, end: *end })
     }
 
     /// The holder with this lease.

@@ -4,6 +4,7 @@
 
 mod breaker;
 mod failure_policy;
+mod holders;
 
 use std::{
     io,
@@ -17,8 +18,8 @@ use std::{
 };
 
 use headgate::{
-    Batch, Check, Cost, FailMode, Key, Limit, ManualClock, Outcome, Store, StoreError, StoreFuture,
-    Timestamp, Verb,
+    Batch, Check, Cost, FailMode, HoldersFuture, Key, Limit, ManualClock, Outcome, Store,
+    StoreError, StoreFuture, Timestamp, Verb,
 };
 use headgate_store_memory::MemoryStore;
 
@@ -47,6 +48,15 @@ impl Store for Fragile {
             });
         }
         self.store.apply(verb, batch)
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        self.asked.fetch_add(1, Relaxed);
+        if self.down.load(Relaxed) {
+            let down = StoreError::unavailable(io::Error::other("down"));
+            return Box::pin(std::future::ready(Err(down)));
+        }
+        self.store.holders(check, max)
     }
 }
 

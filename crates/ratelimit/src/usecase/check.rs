@@ -2,6 +2,7 @@
 
 mod any_question;
 mod attributes;
+pub mod holders;
 pub mod places;
 mod refundable;
 pub mod reservations;

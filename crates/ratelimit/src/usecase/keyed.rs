@@ -114,7 +114,8 @@ impl LimitKeys {
         };
         let counted_by = algorithm.map_or("*", |algorithm| algorithm.engine().name());
         let target = format!("rate_limiter:{counted_by}:{}", key.subject());
-        reset::recorded(&*self.audit, &reset::entry(target, None, author), forget).await
+        reset::recorded(&*self.audit, &reset::entry(reset::RESET, target, None, author), forget)
+            .await
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{Attributes, AuditEntry, AuditLog, Author, Catalog, RepositoryError, 
 #[derive(Clone)]
 pub struct ResetLimit {
     catalog: Arc<Catalog>,
-    limiter: BatchLimiter,
-    audit: Arc<dyn AuditLog>,
+    pub(super) limiter: BatchLimiter,
+    pub(super) audit: Arc<dyn AuditLog>,
 }
 
 /// The result of a reset.
@@ -51,6 +51,9 @@ type Counter<'s> = (Limit, KeySpace<'s>, Cow<'s, str>);
 /// A window, an algorithm, and the suffix of their keys.
 type KeySuffix = (u32, Algorithm, String);
 
+/// The action of a reset in the audit log.
+pub(super) const RESET: &str = "counter.reset";
+
 /// Recorded before a reset, and kept if its outcome stays unknown.
 const UNKNOWN: &str = r#"{"outcome":"unknown"}"#;
 
@@ -82,7 +85,7 @@ impl ResetLimit {
         author: Author,
     ) -> ResetReport {
         let target = format!("{scope}:{}", subject.subject());
-        let entry = entry(target, reason, author);
+        let entry = entry(RESET, target, reason, author);
         recorded(&*self.audit, &entry, self.forget(scope, subject)).await
     }
 
@@ -95,7 +98,7 @@ impl ResetLimit {
         reason: Option<String>,
         author: Author,
     ) -> ResetReport {
-        let entry = entry(target(attributes), reason, author);
+        let entry = entry(RESET, target(attributes), reason, author);
         recorded(&*self.audit, &entry, self.forget_attributes(attributes)).await
     }
 
@@ -153,7 +156,7 @@ fn of_selectors<'s>(
 }
 
 /// Returns the attributes as the target of an audit entry.
-fn target(attributes: &Attributes<'_>) -> String {
+pub(super) fn target(attributes: &Attributes<'_>) -> String {
     let mut text = String::from("attributes");
     for (i, (name, value)) in attributes.iter().enumerate() {
         let values: Vec<&str> = value.texts().collect();
@@ -192,13 +195,18 @@ impl From<StoreError> for ResetFailure {
     }
 }
 
-/// The audit entry of a reset that is about to be made.
-pub(super) fn entry(target: String, reason: Option<String>, author: Author) -> AuditEntry {
+/// The audit entry of an action that is about to be made.
+pub(super) fn entry(
+    action: &str,
+    target: String,
+    reason: Option<String>,
+    author: Author,
+) -> AuditEntry {
     AuditEntry {
         // The audit log assigns the id.
         id: 0,
         author,
-        action: "counter.reset".to_owned(),
+        action: action.to_owned(),
         target,
         before: None,
         after: Some(UNKNOWN.to_owned()),

@@ -76,7 +76,7 @@ struct Said<'a> {
     operation_id = "list_changes",
     params(
         ("actor" = Option<String>, Query, description = "Only changes by this actor"),
-        ("action" = Option<String>, Query, description = "Only `rule.create`, `rule.update`, `rule.delete`, `override.set`, `override.delete`, `counter.reset`, `quota.create`, `quota.update`, `quota.delete`, `quota.reset` or `config.reload`"),
+        ("action" = Option<String>, Query, description = "Only `rule.create`, `rule.update`, `rule.delete`, `override.set`, `override.delete`, `counter.reset`, `lease.end`, `quota.create`, `quota.update`, `quota.delete`, `quota.reset` or `config.reload`"),
         ("target" = Option<String>, Query, description = "Only changes of this rule's or quota's id or `scope:identifier`"),
         ("since" = Option<String>, Query, format = DateTime, description = "Only changes not before this time (RFC 3339)"),
         ("until" = Option<String>, Query, format = DateTime, description = "Only changes before this time (RFC 3339)"),

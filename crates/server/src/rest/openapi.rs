@@ -15,8 +15,8 @@ use utoipa::OpenApi;
 
 use self::common::{RequestIds, Token};
 use super::{
-    actuator, audit, check, config, documents, error, events, explain, health, json, keyed, leases,
-    metrics, overrides, quotas, refund, reservations, reset, rules, usage,
+    actuator, audit, check, config, documents, error, events, explain, health, holders, json,
+    keyed, leases, metrics, overrides, quotas, refund, reservations, reset, rules, usage,
 };
 
 /// The description as it is served. It is rendered on the first request, since it takes megabytes
@@ -61,6 +61,9 @@ const METRICS: &str = "/metrics";
         leases::acquire,
         leases::renew,
         leases::release,
+        holders::list,
+        holders::list_by_attributes,
+        holders::end::end,
         reservations::reserve,
         reservations::get,
         reservations::changes::spend,

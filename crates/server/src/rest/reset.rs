@@ -46,7 +46,7 @@ pub(super) struct WireReset<'a> {
 }
 
 /// What is reset.
-enum ResetTarget<'a> {
+pub(super) enum ResetTarget<'a> {
     Subject(Scope, Key<'a>),
     Attributes(Box<Attributes<'a>>),
 }
@@ -98,7 +98,7 @@ impl<'a> WireObject<'a> for WireReset<'a> {
 
 impl WireReset<'_> {
     /// Returns what to reset and the reason, or all that is invalid.
-    fn read(&self) -> Result<(ResetTarget<'_>, Option<String>), Vec<Detail>> {
+    pub(super) fn read(&self) -> Result<(ResetTarget<'_>, Option<String>), Vec<Detail>> {
         let target = if self.attributes.is_given() { self.by_attributes() } else { self.subject() };
         match (target, self.reason()) {
             (Ok(target), Ok(reason)) => Ok((target, reason)),

@@ -1,5 +1,7 @@
 //! Places of concurrency limits over REST.
 
+mod holders;
+
 use std::time::Duration;
 
 use headgate_testkit::{Redis, require};

@@ -105,6 +105,7 @@ async fn a_misspelt_parameter_is_refused() {
     for (path, parameters) in [
         ("/api/v1/ratelimit/explain?scope=user&identifier=u1&window=60s", &["window"][..]),
         ("/api/v1/ratelimit/explain?scop=user&identifier=u1", &["scop"]),
+        ("/api/v1/ratelimit/holders?scope=user&identifier=u1&limit=5", &["limit"]),
         ("/api/v1/ratelimit/usage?rule=1", &["rule"]),
         ("/api/v1/ratelimit/rules?Scope=user&pagesize=1", &["Scope", "pagesize"]),
         ("/api/v1/ratelimit/audit?since=2026-02-20T10:00:00Z&till=2026-02-21T10:00:00Z", &["till"]),

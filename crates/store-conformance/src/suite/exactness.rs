@@ -3,7 +3,10 @@
 use std::{rc::Rc, time::Duration};
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use headgate::{Batch, Check, Cost, Key, KeySpace, Limit, Outcome, StoreError, Timestamp, Verb};
+use headgate::{
+    Batch, Check, Cost, Holders, Key, KeySpace, LeaseId, Limit, Outcome, StoreError, Timestamp,
+    Verb, algorithm::concurrency::Holder,
+};
 use proptest::{
     strategy::Strategy,
     test_runner::{Config, TestCaseError, TestCaseResult, TestRunner},
@@ -73,8 +76,39 @@ async fn play(fixture: &dyn Fixture, scenario: &Scenario, settable: bool) -> Tes
             let message = format!("step {i} {step:?}:\n model {expected:?}\n store {answered:?}");
             return Err(TestCaseError::fail(message));
         }
+        compare_holders(fixture, &model, &checks).await?;
     }
     Ok(())
+}
+
+/// Compares the holders of every concurrency limit among `checks`.
+async fn compare_holders(
+    fixture: &dyn Fixture,
+    model: &Model,
+    checks: &[Check<'_>],
+) -> TestCaseResult {
+    for check in checks.iter().filter(|check| check.limit().places().is_some()) {
+        let listed = fixture.store().holders(*check, Holders::MAX_LISTED).await;
+        let listed = listed.map_err(failure)?;
+        let expected = model.holders(check, Holders::MAX_LISTED, listed.at);
+        if comparable(&expected) != comparable(&listed) {
+            let message = format!("holders:\n model {expected:?}\n store {listed:?}");
+            return Err(TestCaseError::fail(message));
+        }
+    }
+    Ok(())
+}
+
+/// The list without the ids of acquisitions that name no lease, which are random.
+fn comparable(listed: &Holders) -> (u64, u64, Vec<(u64, u32, Option<LeaseId>)>) {
+    const LARGEST_NAMED: u64 = 1_000_000;
+    let row = |holder: &Holder| {
+        let named = Some(holder.id).filter(|id| id.get() <= LARGEST_NAMED);
+        (holder.end, holder.places, named)
+    };
+    let mut rows: Vec<_> = listed.first.iter().map(row).collect();
+    rows.sort_unstable();
+    (listed.taken, listed.total, rows)
 }
 
 fn failure(error: impl std::fmt::Display) -> TestCaseError {

@@ -7,7 +7,8 @@ use std::{
 
 use futures_util::future::join_all;
 use headgate::{
-    Batch, Check, Cost, Key, KeySpace, LeaseId, Limit, Outcome, Place, Standing, Store, Verb,
+    Batch, Check, Cost, Holders, Key, KeySpace, LeaseId, Limit, Outcome, Place, Standing, Store,
+    Timestamp, Verb,
 };
 
 use crate::{Fixture, fixture::next_scenario};
@@ -31,13 +32,27 @@ impl<'f> Subject<'f> {
     }
 
     async fn apply(&self, verb: Verb, place: Option<Place>) -> Outcome {
+        self.apply_at_cost(verb, place, 1).await
+    }
+
+    async fn apply_at_cost(&self, verb: Verb, place: Option<Place>, places: u64) -> Outcome {
         let space = KeySpace::new(&self.name, "");
-        let key = Key::new("jobs").unwrap_or_else(|error| panic!("{error}")).within(&space);
-        let check = Check::new(key, &self.limit, Cost::ONE);
-        let check = check.unwrap_or_else(|error| panic!("{error}"));
+        let check = self.check(&space, places);
         let check = place.map_or(check, |place| check.holding(place));
         let answer = self.store.apply(verb, &Batch::from(check)).await;
         answer.unwrap_or_else(|error| panic!("{error}"))[0]
+    }
+
+    fn check<'a>(&'a self, space: &'a KeySpace<'a>, places: u64) -> Check<'a> {
+        let key = Key::new("jobs").unwrap_or_else(|error| panic!("{error}")).within(space);
+        let cost = Cost::new(places).unwrap_or_else(|error| panic!("{error}"));
+        Check::new(key, &self.limit, cost).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    async fn holders(&self, max: usize) -> Holders {
+        let space = KeySpace::new(&self.name, "");
+        let listed = self.store.holders(self.check(&space, 1), max).await;
+        listed.unwrap_or_else(|error| panic!("{error}"))
     }
 
     async fn acquire(&self, id: u64, lease: Duration) -> Outcome {
@@ -100,6 +115,49 @@ pub async fn a_place_is_free_when_its_lease_ends(fixture: &dyn Fixture) {
     let late = subject.apply(renew, None).await;
     assert_eq!((late.allowed, late.reservation()), (false, Some(Standing::Ended)));
     assert!(subject.release(2).await);
+}
+
+/// The list has the places and the end of every lease, the first to end first, and no lease that
+/// has ended. It changes nothing.
+pub async fn lists_the_holders_of_a_subject(fixture: &dyn Fixture) {
+    let subject = Subject::new(fixture, PLACES, LEASE);
+    let none = subject.holders(10).await;
+    assert_eq!((none.taken, none.total, none.first.len()), (0, 0, 0));
+
+    let mut expected = Vec::new();
+    for (id, places, lease) in [(1, 1, LEASE), (2, 3, LEASE / 2), (3, 1, LEASE / 3)] {
+        let place = Place { id: LeaseId::from(id), lease };
+        let taken = subject.apply_at_cost(Verb::Acquire, Some(place), places).await;
+        assert!(taken.allowed, "{taken:?}");
+        expected.insert(0, (id, places, taken.at + lease));
+    }
+    let listed = subject.holders(10).await;
+    assert_eq!((listed.taken, listed.total, rows(&listed)), (5, 3, expected.clone()));
+    let part = subject.holders(2).await;
+    assert_eq!((part.taken, part.total, rows(&part)), (5, 3, expected[..2].to_vec()));
+    assert_eq!(subject.apply(Verb::Peek, None).await.remaining, PLACES - 5);
+
+    let soon = Duration::from_millis(200);
+    let renewed = Verb::Use { id: LeaseId::from(1), lease: soon };
+    let ends = subject.apply(renewed, None).await.at + soon;
+    assert!(subject.release(2).await);
+    loop {
+        let listed = subject.holders(10).await;
+        if listed.at >= ends {
+            assert_eq!((listed.taken, listed.total), (1, 1), "one has ended");
+            assert_eq!(rows(&listed), expected[..1]);
+            break;
+        }
+        assert_eq!((listed.taken, listed.total, rows(&listed)[0]), (2, 2, (1, 1, ends)));
+        fixture.set_time(ends);
+    }
+    assert!(subject.release(3).await);
+    assert_eq!(subject.holders(10).await.total, 0);
+}
+
+fn rows(listed: &Holders) -> Vec<(u64, u64, Timestamp)> {
+    let holders = listed.first.iter();
+    holders.map(|it| (it.id.get(), it.places.into(), Timestamp::from_micros(it.end))).collect()
 }
 
 /// Takes thousands of places, by a holder each, which can be renewed and released by itself.

@@ -111,6 +111,14 @@ fn a_place_is_free_when_its_lease_ends() {
 }
 
 #[test]
+fn lists_the_holders_of_a_subject() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::lists_the_holders_of_a_subject(&*fixture));
+}
+
+#[test]
 fn two_clients_never_exceed_the_limit() {
     let server = require!(DynamoDb::shared());
     let runtime = runtime();

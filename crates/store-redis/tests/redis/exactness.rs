@@ -89,6 +89,14 @@ fn a_place_is_free_when_its_lease_ends() {
     runtime.block_on(suite::a_place_is_free_when_its_lease_ends(&*fixture));
 }
 
+#[test]
+fn lists_the_holders_of_a_subject() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    runtime.block_on(suite::lists_the_holders_of_a_subject(&*fixture));
+}
+
 /// The work of Redis for a call does not grow with the number of holders.
 #[test]
 fn ten_thousand_holders_cost_no_more_than_ten() {

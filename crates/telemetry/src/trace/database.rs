@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use headgate::{Batch, Store, StoreError, StoreFuture, Verb};
+use headgate::{Batch, Check, HoldersFuture, Store, StoreError, StoreFuture, Verb};
 use opentelemetry::{
     Context, KeyValue,
     trace::{Span as _, SpanBuilder, SpanKind, Status, Tracer as _, get_active_span},
@@ -118,6 +118,20 @@ impl<S: Store> Store for TracedStore<S> {
         let span = builder.start_with_context(&self.tracer.tracer, &Context::current());
         StoreFuture::pending(async move {
             let answer = self.store.apply(verb, batch).await;
+            end(span, answer.as_ref().err().map(error_type));
+            answer
+        })
+    }
+
+    fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {
+        if !is_sampled() {
+            return self.store.holders(check, max);
+        }
+        let attributes = vec![KeyValue::new("db.operation.name", "EVAL")];
+        let builder = self.tracer.builder("EVAL".to_owned(), attributes);
+        let span = builder.start_with_context(&self.tracer.tracer, &Context::current());
+        Box::pin(async move {
+            let answer = self.store.holders(check, max).await;
             end(span, answer.as_ref().err().map(error_type));
             answer
         })

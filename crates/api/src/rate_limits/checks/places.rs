@@ -5,8 +5,11 @@ use std::time::Duration;
 use headgate_ratelimit::{
     PlaceLeaseId,
     usecase::{
-        ReservationError, ReservationRequest,
-        check::places::{Acquired, Renewed},
+        AnyQuestion, CheckError, ReservationError, ReservationRequest,
+        check::{
+            holders::{HeldLease, RuleHolders},
+            places::{Acquired, Renewed},
+        },
     },
 };
 use headgate_telemetry::{metrics::Stopwatch, trace::Span};
@@ -36,6 +39,24 @@ impl MeteredChecks {
             Span::decided(&verdicts().map(|verdict| &verdict.decision).collect::<Vec<_>>());
         }
         Ok(done)
+    }
+
+    /// Lists the holders of the places that an acquisition of this check would take.
+    pub async fn holders(
+        &self,
+        question: &AnyQuestion<'_>,
+        max: usize,
+    ) -> Result<Vec<RuleHolders>, CheckError> {
+        self.check.holders(question, max).await
+    }
+
+    /// Finds a lease among those holders by its handle.
+    pub async fn find_lease(
+        &self,
+        question: &AnyQuestion<'_>,
+        handle: &str,
+    ) -> Result<Option<HeldLease>, CheckError> {
+        self.check.find_lease(question, handle).await
     }
 
     /// Renews a lease.

@@ -106,7 +106,7 @@ pub(in crate::rest) async fn explain(
 }
 
 impl WireExplain<'_> {
-    fn read(&self) -> Result<headgate_ratelimit::Attributes<'_>, Vec<Detail>> {
+    pub(in crate::rest) fn read(&self) -> Result<headgate_ratelimit::Attributes<'_>, Vec<Detail>> {
         if self.attributes.is_given() {
             return self.attributes.read();
         }

@@ -108,6 +108,8 @@ pub(in crate::rest) enum AuditAction {
     OverrideDelete,
     #[schema(rename = "counter.reset")]
     CounterReset,
+    #[schema(rename = "lease.end")]
+    LeaseEnd,
     #[schema(rename = "quota.create")]
     QuotaCreate,
     #[schema(rename = "quota.update")]

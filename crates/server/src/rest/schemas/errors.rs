@@ -224,7 +224,7 @@ pub(in crate::rest) enum LimitReservationEnded {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum NoSuchLease {
-    /// The id is not that of a lease.
+    /// The id is not that of a lease, or no such holder is listed.
     #[response(status = 404)]
     NotFound(Envelope<'static>),
 }

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use tonic::{Code, Status, metadata::MetadataValue};
 
 use super::client::{
-    CheckRateLimitRequest, Client, CreateRuleRequest, DeleteRuleRequest, GetRuleRequest,
-    GetUsageRequest, ListRulesRequest, ResetLimitRequest, UpdateRuleRequest, by, connect,
-    error_parts,
+    CheckRateLimitRequest, Client, CreateRuleRequest, DeleteRuleRequest, EndLeaseRequest,
+    GetRuleRequest, GetUsageRequest, ListHoldersRequest, ListRulesRequest, ResetLimitRequest,
+    UpdateRuleRequest, by, connect, error_parts,
 };
 use crate::harness::Server;
 
@@ -20,13 +20,15 @@ const TOKENS: [&str; 3] = [
 ];
 
 /// Every protected method, with the least role that may call it.
-const PROTECTED: [(&str, usize); 7] = [
+const PROTECTED: [(&str, usize); 9] = [
     ("GetRule", 0),
     ("GetUsage", 0),
+    ("ListHolders", 0),
     ("ListRules", 0),
     ("CreateRule", 1),
     ("UpdateRule", 1),
     ("ResetLimit", 1),
+    ("EndLease", 1),
     ("DeleteRule", 2),
 ];
 
@@ -48,6 +50,8 @@ async fn call(client: &Client, method: &str, authorization: Option<&str>) -> Res
         "CheckRateLimit" => call!(check_rate_limit, CheckRateLimitRequest),
         "GetRule" => call!(get_rule, GetRuleRequest),
         "GetUsage" => call!(get_usage, GetUsageRequest),
+        "ListHolders" => call!(list_holders, ListHoldersRequest),
+        "EndLease" => call!(end_lease, EndLeaseRequest),
         "ListRules" => call!(list_rules, ListRulesRequest),
         "CreateRule" => call!(create_rule, CreateRuleRequest),
         "UpdateRule" => call!(update_rule, UpdateRuleRequest),

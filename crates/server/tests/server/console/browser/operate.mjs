@@ -13,6 +13,7 @@ run(async (open) => {
   await aConflictIsShownAsADifference(page, await open());
   await aRuleLikeAnotherIsShownBesideIt(page);
   await aSubjectIsExplainedAndReset(page);
+  await aStuckLeaseIsEnded(page);
   await textIsText(page);
   await whateverTheServerSaysIsText(await open({ viewport: NARROW }));
   await aQuotaIsUsedUp(page);
@@ -137,6 +138,25 @@ async function aSubjectIsExplainedAndReset(page) {
 }
 
 /** Markup is shown as text; a value that is too long is an error at its field. */
+async function aStuckLeaseIsEnded(page) {
+  const rule = { scope: "service", identifier_pattern: "export", limit: 2, window_seconds: 3600, algorithm: "concurrency" };
+  await api("POST", "/api/v1/ratelimit/rules", rule);
+  const checks = [{ scope: "service", identifier: "export" }];
+  const { json: lease } = await api("POST", "/api/v1/ratelimit/acquire", { checks, lease_seconds: 3600 });
+  await visit(page, "#/explain?scope=service&identifier=export");
+  const rows = page.locator("li.applies");
+  await rows.getByText("1 of 2 places taken, holders: 1").waitFor();
+  await rows.getByText(lease.lease_id.slice("lease_".length).slice(0, 10), { exact: true }).waitFor();
+  await rows.getByText(/in (1 hour|\d+ minutes)/).waitFor();
+  await rows.getByRole("button", { name: "End lease" }).click();
+  await page.getByLabel("Reason").fill("its host died");
+  await page.getByRole("dialog").getByRole("button", { name: "End lease" }).click();
+  await rows.getByText("No place is taken.").waitFor();
+  await visit(page, "#/audit?action=lease.end");
+  await page.locator("summary", { hasText: "service:export" }).click();
+  await page.getByText("its host died").waitFor();
+}
+
 async function textIsText(page) {
   tolerate(page, 400);
   const long = "x".repeat(10_000);
