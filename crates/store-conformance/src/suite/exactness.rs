@@ -99,8 +99,11 @@ async fn compare_holders(
     Ok(())
 }
 
+/// The end of a lease, its places, and its id if it was named.
+type Row = (u64, u32, Option<LeaseId>);
+
 /// The list without the ids of acquisitions that name no lease, which are random.
-fn comparable(listed: &Holders) -> (u64, u64, Vec<(u64, u32, Option<LeaseId>)>) {
+fn comparable(listed: &Holders) -> (u64, u64, Vec<Row>) {
     const LARGEST_NAMED: u64 = 1_000_000;
     let row = |holder: &Holder| {
         let named = Some(holder.id).filter(|id| id.get() <= LARGEST_NAMED);
