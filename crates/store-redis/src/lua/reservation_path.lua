@@ -112,7 +112,8 @@ repeat
     end
     leases = sub(leases, 1, from - 1) .. sub(leases, after)
     if settled >= 16 then
-      done = sub(done, find(done, ';', 2, true))
+      local second = find(done, ';', 2, true)
+      done = sub(done, second)
     else
       settled = settled + 1
     end
