@@ -6,6 +6,7 @@
 //! | `speed` | nanoseconds per decision: shapes, rounds, ratios |
 //! | `memory`, `flood` | resident bytes, each measured in a `child` process |
 //! | `redis` | decisions per second on Redis, against `redis-benchmark` |
+//! | `reservations` | reserve and settle, in memory and on Redis, against one check |
 //! | `leases` | decisions on Redis with leases: calls, speed, and nothing over the limit |
 //! | `server` | checks per second over a socket, plain and over TLS, against handlers that do nothing |
 //! | `envoy` | the latency of Envoy's requests with one and with ten descriptors, on Redis |
@@ -33,6 +34,7 @@ mod quota;
 mod random;
 mod redis;
 mod report;
+mod reservations;
 mod rss;
 mod server;
 mod shape;
@@ -76,6 +78,9 @@ fn run(options: Options) {
     }
     if options.wants(Part::Redis) {
         redis::report(options);
+    }
+    if options.wants(Part::Reservations) {
+        reservations::report(options);
     }
     if options.wants(Part::Leases) {
         leases::report(options);

@@ -13,6 +13,7 @@ pub(crate) enum Part {
     Speed,
     Memory,
     Redis,
+    Reservations,
     Leases,
     Server,
     Tls,
@@ -22,7 +23,7 @@ pub(crate) enum Part {
 }
 
 impl Options {
-    pub(crate) const USAGE: &str = "usage: bench/run [--quick] [--only speed|memory|redis|leases|server|tls|envoy|quota|guard]";
+    pub(crate) const USAGE: &str = "usage: bench/run [--quick] [--only speed|memory|redis|reservations|leases|server|tls|envoy|quota|guard]";
 
     /// Parses the arguments; `None` if they are invalid.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Self> {
@@ -61,6 +62,7 @@ impl Part {
             "speed" => Some(Self::Speed),
             "memory" => Some(Self::Memory),
             "redis" => Some(Self::Redis),
+            "reservations" => Some(Self::Reservations),
             "leases" => Some(Self::Leases),
             "server" => Some(Self::Server),
             "tls" => Some(Self::Tls),

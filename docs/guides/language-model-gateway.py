@@ -66,8 +66,10 @@ class Budget:
     def charge(self, tokens):
         """Reports a chunk of a stream. Returns whether another one may be produced."""
         self.used += tokens
-        limits = self.headgate.post(f"{self.limits}/use", {"cost": [tokens, 0]})
-        quota = self.headgate.post(f"{self.quota}/use", {"amount": tokens})
+        # Both can be sent again: a total is charged once, and so is a request_id.
+        limits = self.headgate.post(f"{self.limits}/use", {"total": [self.used, 0]})
+        body = {"amount": tokens, "request_id": f"tokens-{self.used}"}
+        quota = self.headgate.post(f"{self.quota}/use", body)
         return not (limits["stop"] or quota["stop"])
 
     def __enter__(self):

@@ -65,8 +65,16 @@ pub(crate) struct Use {
     /// Reservation id.
     id: String,
     /// Units that were spent since the last use, or a comma-separated list with one for each check; 0 only renews.
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        required_unless_present = "total",
+        conflicts_with = "total"
+    )]
     cost: Vec<u64>,
+    /// Units that were spent since the reservation was made; what was charged before is not charged again, so it can be repeated.
+    #[arg(long, value_delimiter = ',')]
+    total: Vec<u64>,
     #[command(flatten)]
     options: ServerOptions,
 }
@@ -173,7 +181,11 @@ impl Show {
 impl Use {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let client = self.options.connect()?;
-        let reply = change(&client, &self.id, "use", &json!({"cost": cost(&self.cost)}))?;
+        let body = match &self.total[..] {
+            [] => json!({"cost": cost(&self.cost)}),
+            total => json!({"total": cost(total)}),
+        };
+        let reply = change(&client, &self.id, "use", &body)?;
         let response: ReservationResponse = reply.json()?;
         let stop = response.stop == Some(true);
         print(&reply, response, &self.options)?;

@@ -1,11 +1,8 @@
 //! The state of one subject under one limit, with its reservations and grants.
 
+mod foresight;
 mod places;
 mod reservations;
-
-use std::time::Duration;
-
-use smallvec::SmallVec;
 
 use crate::{
     Check, Cost, Extra, Grant, Lease, Limit, Outcome, Settled, Standing, State, Timestamp, Verb,
@@ -211,85 +208,20 @@ impl Account {
             return outcome;
         }
         outcome.remaining = outcome.remaining.saturating_sub(self.granted_units());
+        if allowed {
+            // The time until the same cost is admitted is not needed.
+            if self.grants.is_empty() {
+                outcome.reset_after = self.full_after_expiries(limit, now, outcome.reset_after);
+            } else {
+                outcome.reset_after = self.foresee(limit, cost, now, false).reset_after;
+            }
+            return outcome;
+        }
         let reserves = matches!(verb, Verb::Reserve { .. });
-        let crowded = reserves && !allowed && self.leases.len() >= Lease::MAX_PENDING;
+        let crowded = reserves && self.leases.len() >= Lease::MAX_PENDING;
         let times = self.foresee(limit, cost, now, crowded);
-        outcome.reset_after = times.reset_after;
-        if !allowed {
-            outcome.retry_after = times.retry_after;
-        }
+        (outcome.reset_after, outcome.retry_after) = (times.reset_after, times.retry_after);
         outcome
-    }
-
-    /// The times at which `cost` is admitted and all units are available, if no more units are
-    /// taken or returned. If `crowded`, nothing is admitted before a reservation expires.
-    ///
-    /// Both are the earliest time that follows from any of the states to come: when a reservation
-    /// expires its units return, and when a grant ends its units start to return.
-    fn foresee(&self, limit: &Limit, cost: Cost, now: Timestamp, crowded: bool) -> Foreseen {
-        if self.grants.is_empty() {
-            return self.foresee_expiries(limit, cost, now, crowded);
-        }
-        let mut later = self.clone();
-        let mut foreseen = Foreseen::NEVER;
-        let mut then = now;
-        let mut crowded = crowded;
-        loop {
-            let after = |micros| Duration::from_micros(then.since(now) + micros);
-            if later.grants.is_empty() {
-                let reset_after = after(limit.reset_after(&later.state, then));
-                foreseen.reset_after = foreseen.reset_after.min(reset_after);
-            }
-            if !crowded
-                && let Some(cost) = later.with_granted(cost)
-                && cost.get() <= limit.capacity()
-            {
-                let retry_after = after(limit.retry_after(&later.state, cost, then));
-                foreseen.retry_after = foreseen.retry_after.min(retry_after);
-            }
-            let grant_ends = later.grants.iter().map(|grant| grant.until).min();
-            let expires = later.leases.iter().map(|lease| lease.expires_at).min();
-            let Some(next) = grant_ends.into_iter().chain(expires).min() else {
-                return foreseen;
-            };
-            crowded &= expires != Some(next);
-            then = next;
-            later.settle(limit, then);
-        }
-    }
-
-    /// The same without grants: only reservations expire. Almost every account with reservations is
-    /// like this, and copies only its state here.
-    fn foresee_expiries(
-        &self,
-        limit: &Limit,
-        cost: Cost,
-        now: Timestamp,
-        mut crowded: bool,
-    ) -> Foreseen {
-        let mut later = Self { state: self.state.clone(), ..Self::default() };
-        let mut pending: SmallVec<[&Lease; 8]> = self.leases.iter().collect();
-        let (mut then, mut foreseen) = (now, Foreseen::NEVER);
-        loop {
-            let after = |micros| Duration::from_micros(then.since(now) + micros);
-            let reset_after = after(limit.reset_after(&later.state, then));
-            foreseen.reset_after = foreseen.reset_after.min(reset_after);
-            if !crowded && cost.get() <= limit.capacity() {
-                let retry_after = after(limit.retry_after(&later.state, cost, then));
-                foreseen.retry_after = foreseen.retry_after.min(retry_after);
-            }
-            let Some(next) = pending.iter().map(|lease| lease.expires_at).min() else {
-                return foreseen;
-            };
-            (crowded, then) = (false, next);
-            pending.retain(|lease| {
-                let expires = lease.expires_at <= next;
-                if expires {
-                    later.give_back_lease(limit, lease, lease.units, next);
-                }
-                !expires
-            });
-        }
     }
 
     /// The first time at which it equals the account of a new subject, if nothing happens until
@@ -304,6 +236,16 @@ impl Account {
         leases.chain(settled).fold(full_at, Ord::max)
     }
 
+    /// The first time at which a reservation, a settled one or a grant ends: until then there is
+    /// nothing to [settle](Self::settle), except places.
+    pub fn next_end(&self) -> Timestamp {
+        let leases = self.leases.iter().map(|lease| lease.expires_at);
+        let settled = self.settled.iter().map(|settled| settled.until);
+        let grants = self.grants.iter().map(|grant| grant.until);
+        let ends = leases.chain(settled).chain(grants);
+        ends.min().unwrap_or(Timestamp::from_micros(u64::MAX))
+    }
+
     /// The time at which all units are available, after the last grant has ended.
     fn full_after_grants(&self, limit: &Limit, last: Timestamp) -> Timestamp {
         let mut later = self.clone();
@@ -314,18 +256,10 @@ impl Account {
     }
 }
 
-/// Durations from now on.
-struct Foreseen {
-    reset_after: Duration,
-    retry_after: Duration,
-}
-
-impl Foreseen {
-    const NEVER: Self = Self { reset_after: Duration::MAX, retry_after: Duration::MAX };
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{CheckMode, Key, LeaseId};
 

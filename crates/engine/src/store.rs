@@ -82,7 +82,8 @@ pub enum Verb {
     /// Charges units to a reservation, makes it hold as many again if they are available, and
     /// renews it; denied if it has ended.
     ///
-    /// The units are those that the check [spent](crate::Check::spent), or else its cost. They have
+    /// The units are those that the check [spent](crate::Check::spent), or else its cost; of a
+    /// [total](crate::Spent::in_total), those that exceed what the reservation has used. They have
     /// been spent, so they are charged in any case: first those that the reservation holds, then
     /// those that the limit has left, then as a debt of up to
     /// [`MAX_DEBT`](crate::Limit::MAX_DEBT) times the limit. If the reservation holds none

@@ -10,7 +10,7 @@ use headgate_ratelimit::{
     Catalog, ReservationId,
     usecase::{
         AnyQuestion, ReservationRequest,
-        check::reservations::{CheckSettlement, Costs},
+        check::reservations::{Charge, CheckSettlement, Costs},
     },
 };
 
@@ -49,8 +49,8 @@ pub(super) async fn spend(
     checks: &MeteredChecks,
     wire: &UseReservationRequest,
 ) -> Result<UseReservationResponse, CallError> {
-    let (id, costs) = (parse_id(&wire.id)?, costs(&wire.costs)?);
-    let used = checks.use_reservation(&id, &costs).await?;
+    let (id, charge) = (parse_id(&wire.id)?, charge(wire)?);
+    let used = checks.use_reservation(&id, &charge).await?;
     Ok(UseReservationResponse {
         held: used.held,
         stop: used.held == Some(0),
@@ -62,7 +62,7 @@ pub(super) async fn settle(
     checks: &MeteredChecks,
     wire: &SettleReservationRequest,
 ) -> Result<SettleReservationResponse, CallError> {
-    let (id, costs) = (parse_id(&wire.id)?, costs(&wire.costs)?);
+    let (id, costs) = (parse_id(&wire.id)?, costs("costs", &wire.costs)?);
     let settled = checks.settle_reservation(&id, &costs, wire.overdraft).await?;
     let most = CheckSettlement::most_owing(&settled);
     Ok(SettleReservationResponse {
@@ -173,13 +173,27 @@ fn parse_id(text: &str) -> Result<ReservationId, CallError> {
     text.parse().map_err(|_| ReservationRefusal::not_found(text).into())
 }
 
-fn costs(units: &[u64]) -> Result<Costs, CallError> {
+/// What a use charges: costs, or else totals.
+fn charge(wire: &UseReservationRequest) -> Result<Charge, CallError> {
+    match (&wire.costs[..], &wire.totals[..]) {
+        ([], []) => Err(CallError::field("costs", "costs or totals is required")),
+        (by_use, []) => costs("costs", by_use).map(Charge::Cost),
+        ([], in_all) => costs("totals", in_all).map(Charge::Total),
+        _ => Err(CallError::field(
+            "totals",
+            "totals cannot be combined with costs: send one of them",
+        )),
+    }
+}
+
+fn costs(field: &'static str, units: &[u64]) -> Result<Costs, CallError> {
     if let Some(large) = units.iter().find(|units| **units > headgate::Cost::MAX) {
-        let message = format!("cost must be at most {}, got {large}", headgate::Cost::MAX);
-        return Err(CallError::field("costs", message));
+        let name = field.trim_end_matches('s');
+        let message = format!("{name} must be at most {}, got {large}", headgate::Cost::MAX);
+        return Err(CallError::field(field, message));
     }
     match units {
-        [] => Err(CallError::field("costs", "costs is required")),
+        [] => Err(CallError::field(field, format!("{field} is required"))),
         [one] => Ok(Costs::Each(*one)),
         several => Ok(Costs::PerCheck(several.to_vec())),
     }

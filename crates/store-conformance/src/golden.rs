@@ -87,6 +87,7 @@ fn check<'a>(limit: &'a Limit, name: &'a str, verb: Verb, cost: u64, known: Know
     match (verb, known) {
         (Verb::GiveBack, Known { grant: Some(grant), .. }) => check.from_grant_until(grant.until),
         (Verb::Refund, Known { taken_at: Some(at), .. }) => check.taken_at(at),
+        (Verb::Use { id, .. }, _) if id.get() >= TOTALS => check.spent(Spent::in_total(cost)),
         (Verb::Use { .. }, _) => check.spent(Spent::with_overdraft(cost)),
         (Verb::Commit(id), _) if id.get() >= SETTLED => match id.get() % 2 {
             0 => check.spent(Spent::with_overdraft(cost)),
@@ -98,6 +99,9 @@ fn check<'a>(limit: &'a Limit, name: &'a str, verb: Verb, cost: u64, known: Know
 
 /// Reservations from this one on are settled, those before are committed whole.
 const SETTLED: u64 = 10;
+
+/// Reservations from this one on are used up to a total, those before for what was spent since.
+const TOTALS: u64 = 20;
 
 impl Known {
     fn learn(&mut self, verb: Verb, outcome: &Outcome) {
@@ -165,7 +169,8 @@ fn cases() -> Vec<(Limit, Script)> {
     let scripts = limits.iter().map(|limit| (limit.clone(), script(limit)));
     let leases = limits.iter().map(|limit| (limit.clone(), lease_script(limit)));
     let settlements = limits.iter().map(|limit| (limit.clone(), settle_script(limit)));
-    let counted = scripts.chain(leases).chain(settlements);
+    let totals = limits.iter().map(|limit| (limit.clone(), total_script(limit)));
+    let counted = scripts.chain(leases).chain(settlements).chain(totals);
     let places = Limit::concurrency(5, Duration::from_mins(1));
     let places = places.unwrap_or_else(|error| panic!("{error}"));
     let scripts = [place_script(), script(&places), lease_script(&places), settle_script(&places)];
@@ -227,6 +232,28 @@ fn settle_script(limit: &Limit) -> Script {
         (SECOND / 4, Verb::Refund, half),
         (0, Verb::Acquire, half),
         (86_400 * 62 * SECOND, Verb::Refund, half),
+    ]
+}
+
+/// Use up to a total, repeat it, send an older one late; settle for it, and use it once more.
+fn total_script(limit: &Limit) -> Script {
+    let most = limit.capacity();
+    let (half, lease) = (most.div_ceil(2), Duration::from_secs(10));
+    let id = LeaseId::from(TOTALS);
+    let charge = Verb::Use { id, lease };
+    vec![
+        (0, Verb::Reserve { id, lease }, 1),
+        (SECOND, charge, half),
+        (1, charge, half),
+        (SECOND, charge, half - 1),
+        (SECOND, charge, 0),
+        (0, charge, most + 1),
+        (SECOND, charge, most + 1),
+        (0, charge, half),
+        (0, Verb::Acquire, 1),
+        (SECOND, Verb::Commit(id), most + 1),
+        (0, charge, most + 2),
+        (60 * SECOND, charge, most + 1),
     ]
 }
 

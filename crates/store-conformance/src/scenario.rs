@@ -51,7 +51,14 @@ struct SpentPick {
     cost: CostPick,
     /// As a multiple of `cost`.
     times: u64,
-    overdraft: bool,
+    spending: Spending,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Spending {
+    Within,
+    Overdraft,
+    Total,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -206,10 +213,13 @@ impl Part {
     }
 
     fn spent(self, subjects: &[Subject]) -> Option<Spent> {
-        let SpentPick { cost, times, overdraft } = self.spent?;
+        let SpentPick { cost, times, spending } = self.spent?;
         let units = cost.of(self.limit(subjects).capacity()).saturating_mul(times);
-        let spent = if overdraft { Spent::with_overdraft } else { Spent::within_the_limit };
-        Some(spent(units))
+        Some(match spending {
+            Spending::Within => Spent::within_the_limit(units),
+            Spending::Overdraft => Spent::with_overdraft(units),
+            Spending::Total => Spent::in_total(units),
+        })
     }
 }
 
@@ -293,8 +303,9 @@ fn cost() -> impl Strategy<Value = CostPick> {
 /// Mostly less than the limit or a little more, sometimes more than a debt can be.
 fn spent() -> impl Strategy<Value = Option<SpentPick>> {
     let times = select(vec![0, 1, 1, 1, 2, 3, 40]);
-    let pick = (cost(), times, any::<bool>());
-    let pick = pick.prop_map(|(cost, times, overdraft)| SpentPick { cost, times, overdraft });
+    let spending = select(vec![Spending::Within, Spending::Overdraft, Spending::Total]);
+    let pick = (cost(), times, spending);
+    let pick = pick.prop_map(|(cost, times, spending)| SpentPick { cost, times, spending });
     prop_oneof![1 => Just(None), 4 => pick.prop_map(Some)]
 }
 

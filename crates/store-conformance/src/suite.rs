@@ -12,5 +12,7 @@ pub use places::{
     a_place_is_free_when_its_lease_ends, lists_the_holders_of_a_subject,
     never_more_holders_than_places, thousands_of_holders_have_a_place_each,
 };
-pub use reservations::refuses_one_reservation_too_many_until_another_ends;
+pub use reservations::{
+    refuses_one_reservation_too_many_until_another_ends, remembers_the_latest_settlements,
+};
 pub use streams::streams_stop_at_the_limit;

@@ -12,6 +12,7 @@
 //! | `shard` | the subjects under one lock, and eviction of expired ones |
 //! | `table` | fingerprint to slot, in one probe |
 //! | `slot` | packed states of fixed size |
+//! | `heavy` | a subject with reservations, grants or a state of variable size |
 //! | `holders` | the number of holders of places, over all shards |
 //! | `overflow` | the sketch that counts new keys past capacity |
 //! | `fingerprint` | keyed hashing |
@@ -20,6 +21,7 @@
 mod builder;
 mod fast_path;
 mod fingerprint;
+mod heavy;
 mod holders;
 mod lock;
 mod locked;

@@ -10,6 +10,7 @@ use headgate::{Account, Check, Cost, Lease, Limit, Outcome, State, Timestamp, Ve
 
 use crate::{
     fingerprint::Fingerprint,
+    heavy::Heavy,
     holders::Holders,
     slot::{Compact, Packed},
     table::Table,
@@ -38,12 +39,6 @@ struct Cold {
     holders: Holders,
     /// Pending reservations of subjects without a slot.
     leases: HashMap<Fingerprint, Vec<Lease>, BuildHasherDefault<IdentityHasher>>,
-}
-
-#[derive(Debug)]
-struct Heavy {
-    account: Account,
-    until: Timestamp,
 }
 
 /// Fingerprints are hashes already: they need no hashing.
@@ -153,7 +148,10 @@ impl Shard {
         let heavy = self.cold.heavy.get_mut(&fingerprint)?;
         let (limit, mode, weight) = (check.limit(), check.mode(), heavy.weight());
         let account = &mut heavy.account;
-        account.settle(limit, now);
+        let is_due = heavy.next_end <= now;
+        if is_due {
+            account.settle(limit, now);
+        }
         let allowed = account.permits(check, verb, now);
         let takes = mode.takes(allowed, allowed || !mode.can_block());
         let grant = account.act(check, verb, now, takes);
@@ -163,8 +161,13 @@ impl Shard {
             // It may move to the table, or have to be shortened.
             let account = std::mem::take(account);
             self.put(fingerprint, limit, account, now);
+        } else if let (false, true, Some(ends)) = (is_due, takes, heavy.ends_after(verb, now)) {
+            heavy.next_end = heavy.next_end.min(ends);
+            heavy.until = heavy.until.max(ends).max(now + outcome.reset_after);
+            self.cold.weight += heavy.weight();
         } else {
-            heavy.until = account.ends_at(limit, now);
+            heavy.until = heavy.account.ends_at(limit, now);
+            heavy.next_end = heavy.account.next_end();
             self.cold.weight += heavy.weight();
         }
         Some(outcome)
@@ -268,7 +271,8 @@ impl Shard {
                 log.coalesce();
             }
         }
-        let heavy = Heavy { account, until };
+        let next_end = account.next_end();
+        let heavy = Heavy { account, until, next_end };
         self.cold.holders.add(&heavy.account.state);
         self.cold.weight += heavy.weight();
         self.cold.heavy.insert(fingerprint, heavy);
@@ -302,14 +306,6 @@ impl Shard {
 /// Returns `true` if the state is all that an account has.
 const fn is_light(account: &Account) -> bool {
     account.leases.is_empty() && account.settled.is_empty() && account.grants.is_empty()
-}
-
-impl Heavy {
-    fn weight(&self) -> usize {
-        let entries = if let State::Log(log) = &self.account.state { log.len() } else { 0 };
-        let Account { leases, settled, grants, .. } = &self.account;
-        entries.max(1) + leases.len() + settled.len() + grants.len()
-    }
 }
 
 impl Hasher for IdentityHasher {

@@ -93,6 +93,11 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
+fn remembers_the_latest_settlements() {
+    at_once(suite::remembers_the_latest_settlements(&InMemory::with_capacity(100_000)));
+}
+
+#[test]
 fn streams_stop_at_the_limit() {
     at_once(suite::streams_stop_at_the_limit(&InMemory::with_capacity(100_000)));
 }

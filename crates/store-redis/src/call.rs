@@ -157,15 +157,19 @@ fn taken_at(check: &Check<'_>) -> String {
     check.was_taken_at().map_or_else(|| "-".to_owned(), |at| at.as_micros().to_string())
 }
 
-/// A comma and the spent units for each check, with an exclamation mark for an overdraft; nothing
-/// in the usual case that no check says.
+/// A comma and the spent units for each check, with an exclamation mark for an overdraft and an
+/// equals sign for a total; nothing in the usual case that no check says.
 fn spent(checks: &[Check<'_>]) -> String {
     if checks.iter().all(|check| check.was_spent().is_none()) {
         return String::new();
     }
     let spent = |check: &Check<'_>| match check.was_spent() {
         None => ",-".to_owned(),
-        Some(spent) => format!(",{}{}", spent.units(), if spent.is_overdraft() { "!" } else { "" }),
+        Some(spent) => {
+            let overdraft = if spent.is_overdraft() { "!" } else { "" };
+            let total = if spent.is_total() { "=" } else { "" };
+            format!(",{}{overdraft}{total}", spent.units())
+        }
     };
     checks.iter().map(spent).collect()
 }

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// Everything that is not in `fast_path.lua`. It is wrapped in one function, so that calls on the
-/// fast path do not create the functions in it.
+/// Everything that is not in `fast_path.lua` and `reservation_path.lua`. It is wrapped in one
+/// function, so that calls on the fast paths do not create the functions in it.
 const SLOW_PATH: [&str; 9] = [
     include_str!("lua/prelude.lua"),
     include_str!("lua/token_bucket.lua"),
@@ -30,7 +30,11 @@ pub struct Script {
 
 impl Script {
     fn new(prologue: &str) -> Self {
-        let fast_path = include_str!("lua/fast_path.lua");
+        let fast_path = concat!(
+            include_str!("lua/fast_path.lua"),
+            "\n",
+            include_str!("lua/reservation_path.lua")
+        );
         let slow_path = SLOW_PATH.join("\n");
         let source = format!(
             "{prologue}{fast_path}\nlocal function slow_path()\n{slow_path}\nend\nreturn slow_path()\n"

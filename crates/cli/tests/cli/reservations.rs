@@ -39,9 +39,15 @@ fn units_are_reserved_used_settled_and_cancelled() {
     let used = server.run(&["use", id, "--cost", "2"]);
     let used = fields(printed(&used));
     assert_eq!((field(&used, "held"), field(&used, "stop")), ("4", "no"));
+    for (total, held) in [("3", "3"), ("3", "3"), ("2", "3")] {
+        let used = server.run(&["use", id, "--total", total]);
+        assert_eq!(field(&fields(printed(&used)), "held"), held, "{total}");
+    }
+    let both = server.run(&["use", id, "--total", "3", "--cost", "1"]);
+    assert!(failure(&both).contains("cannot be used with"), "{both:?}");
     let shown = server.run(&["reservation", id]);
     let shown = fields(printed(&shown));
-    assert_eq!((field(&shown, "status"), field(&shown, "held")), ("pending", "4"));
+    assert_eq!((field(&shown, "status"), field(&shown, "held")), ("pending", "3"));
     let settled = server.run(&["settle", id, "--cost", "5"]);
     let settled = fields(printed(&settled));
     let units = ["settled", "returned", "owed", "remaining"].map(|name| field(&settled, name));

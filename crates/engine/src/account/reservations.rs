@@ -34,7 +34,7 @@ impl Account {
         let Some(place) = self.lease(id) else { return };
         let mut lease = self.leases.remove(place);
         let (limit, cost) = (check.limit(), check.cost().get());
-        let units = check.was_spent().map_or(cost, |spent| spent.units);
+        let units = check.was_spent().map_or(cost, |spent| spent.charged_after(lease.used));
         let held = units.min(lease.units);
         lease.spend(held, limit.bucket());
         self.record(limit, (units - held).min(self.room(limit, now)), now);
@@ -55,7 +55,7 @@ impl Account {
     /// Ends a reservation, for as many units as the check spent.
     pub(super) fn commit(&mut self, check: &Check<'_>, id: LeaseId, now: Timestamp) {
         let Some(lease) = self.release(id) else { return };
-        let Some(Spent { units: spent, overdraft }) = check.was_spent() else { return };
+        let Some(Spent { units: spent, overdraft, .. }) = check.was_spent() else { return };
         let limit = check.limit();
         let unused = spent.saturating_sub(lease.used);
         let missing = unused.saturating_sub(lease.units);

@@ -1,11 +1,13 @@
 //! A batch that owns its parts.
 
+use smallvec::SmallVec;
+
 use super::{Batch, Check, terms::Terms};
 use crate::{CheckMode, Cost, FailMode, KeySpace, Limit, OwnedKey};
 
 /// A [`Batch`] that owns its parts, and so can outlive a request.
 #[derive(Clone, Debug)]
-pub struct OwnedBatch(Vec<OwnedCheck>);
+pub struct OwnedBatch(SmallVec<[OwnedCheck; 1]>);
 
 #[derive(Clone, Debug)]
 struct OwnedCheck {
@@ -40,7 +42,7 @@ impl OwnedBatch {
     }
 
     /// The key spaces of the checks, in order.
-    pub fn spaces(&self) -> Vec<KeySpace<'_>> {
+    pub fn spaces(&self) -> SmallVec<[KeySpace<'_>; 2]> {
         self.0.iter().map(|check| check.key.space()).collect()
     }
 

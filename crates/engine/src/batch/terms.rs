@@ -38,6 +38,8 @@ pub struct Spent {
     pub(crate) units: u64,
     /// Whether units that are missing are taken even if the limit has none left.
     pub(crate) overdraft: bool,
+    /// Whether units that were charged before are among them.
+    pub(crate) total: bool,
 }
 
 impl Check<'_> {
@@ -138,12 +140,19 @@ impl Check<'_> {
 impl Spent {
     /// Units of which only those are charged that the limit has left.
     pub const fn within_the_limit(units: u64) -> Self {
-        Self { units: bounded(units), overdraft: false }
+        Self { units: bounded(units), overdraft: false, total: false }
     }
 
     /// Units that are charged even if the limit has none left.
     pub const fn with_overdraft(units: u64) -> Self {
-        Self { units: bounded(units), overdraft: true }
+        Self { units: bounded(units), overdraft: true, total: false }
+    }
+
+    /// Units that were spent since the reservation was made, charged even if the limit has none
+    /// left. [`Verb::Use`](crate::Verb::Use) charges those that it has not charged before, so that
+    /// it can be repeated. A settlement is for a total in any case.
+    pub const fn in_total(units: u64) -> Self {
+        Self { units: bounded(units), overdraft: true, total: true }
     }
 
     /// Number of units.
@@ -154,6 +163,16 @@ impl Spent {
     /// Returns `true` if they are charged even if the limit has none left.
     pub const fn is_overdraft(self) -> bool {
         self.overdraft
+    }
+
+    /// Returns `true` if units that were charged before are among them.
+    pub const fn is_total(self) -> bool {
+        self.total
+    }
+
+    /// The units that a use charges to a reservation of which `used` were used before.
+    pub(crate) const fn charged_after(self, used: u64) -> u64 {
+        if self.total { self.units.saturating_sub(used) } else { self.units }
     }
 }
 

@@ -240,12 +240,12 @@ impl BatchLimiter {
         units: u64,
         lease: Duration,
     ) -> Result<Usage, SettleError> {
-        self.charge_by(reservation, |_| units, lease).await
+        self.charge_by(reservation, |_| Spent::with_overdraft(units), lease).await
     }
 
     /// Charges units that were spent under each limit, in the order of the batch, as
-    /// [`charge`](Self::charge) does. [`Usage::held`] is the fewest of the limits for which it is
-    /// not 0.
+    /// [`charge`](Self::charge) does. [`Usage::held`] is the fewest of the limits for which more
+    /// than 0 was spent.
     pub async fn charge_each(
         &self,
         reservation: &Reservation,
@@ -253,7 +253,55 @@ impl BatchLimiter {
         lease: Duration,
     ) -> Result<Usage, SettleError> {
         reservation.has_checks(units.len())?;
-        self.charge_by(reservation, |i| units[i], lease).await
+        self.charge_by(reservation, |i| Spent::with_overdraft(units[i]), lease).await
+    }
+
+    /// Charges what was spent in all since the reservation was made, less what was charged before;
+    /// otherwise it is [`charge`](Self::charge).
+    ///
+    /// It can be repeated if its answer was lost: the same total is charged once, and a total that
+    /// a later call has overtaken charges nothing.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use headgate::{Batch, Check, Cost, Key, Limit, BatchLimiter};
+    /// # use headgate_store_memory::MemoryStore;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = BatchLimiter::new(MemoryStore::default());
+    /// let limit = Limit::fixed_window(100, Duration::from_secs(3600))?;
+    /// let batch = Batch::from(Check::new(Key::new("tenant:7")?, &limit, Cost::new(10)?)?);
+    /// let lease = Duration::from_secs(30);
+    ///
+    /// let (reservation, _) = limiter.reserve(&batch, lease).await?;
+    /// for total in [10, 20, 20, 10] {
+    ///     limiter.charge_up_to(&reservation, total, lease).await?;
+    /// }
+    /// // 20 were charged, and the reservation holds another 10.
+    /// assert_eq!(limiter.peek(&batch).await?.remaining, 70);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn charge_up_to(
+        &self,
+        reservation: &Reservation,
+        total: u64,
+        lease: Duration,
+    ) -> Result<Usage, SettleError> {
+        self.charge_by(reservation, |_| Spent::in_total(total), lease).await
+    }
+
+    /// Charges what was spent in all under each limit, in the order of the batch, as
+    /// [`charge_up_to`](Self::charge_up_to) does. [`Usage::held`] is the fewest of the limits whose
+    /// total is not 0.
+    pub async fn charge_each_up_to(
+        &self,
+        reservation: &Reservation,
+        totals: &[u64],
+        lease: Duration,
+    ) -> Result<Usage, SettleError> {
+        reservation.has_checks(totals.len())?;
+        self.charge_by(reservation, |i| Spent::in_total(totals[i]), lease).await
     }
 
     async fn settle_by(
@@ -270,15 +318,14 @@ impl BatchLimiter {
     async fn charge_by(
         &self,
         reservation: &Reservation,
-        units: impl Fn(usize) -> u64,
+        spent: impl Fn(usize) -> Spent,
         lease: Duration,
     ) -> Result<Usage, SettleError> {
         if !is_bounded(lease) {
             return Err(SettleError::Lease(lease));
         }
         let spaces = reservation.held.spaces();
-        let batch = reservation.held.as_batch(&spaces);
-        let batch = batch.spending(|i| Spent::with_overdraft(units(i)));
+        let batch = reservation.held.as_batch(&spaces).spending(spent);
         let verb = Verb::Use { id: reservation.id, lease };
         let outcomes = self.done(verb, &batch).await?;
         // A place is held, not spent.

@@ -16,6 +16,7 @@ impl From<ReservationError> for CallError {
             ReservationError::DeniedBy(_) => Self::store(&StoreError::Refused(message)),
             ReservationError::Check(_, error) => error.into(),
             ReservationError::Ttl => Self::field("ttl_seconds", message),
+            ReservationError::Costs { field: "total", .. } => Self::field("totals", message),
             ReservationError::Costs { .. } => Self::field("costs", message),
             _ => Self::field("checks", message),
         }

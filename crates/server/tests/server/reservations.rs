@@ -22,6 +22,7 @@ on_both_backends!(
     units_are_reserved_and_settled_for_what_was_spent,
     a_denial_reserves_nothing,
     a_stream_is_metered_while_it_runs,
+    a_total_is_charged_once_however_often_it_is_sent,
     reservations_that_are_cancelled_or_expire_return_their_units,
     more_than_was_reserved_is_owed_or_overdrawn,
     checks_with_attributes_are_reserved_together,
@@ -160,6 +161,34 @@ async fn a_stream_is_metered_while_it_runs(backend: &Backend) {
     let settled = server.change(&id, "settle", &json!({"cost": produced})).await.json();
     assert_eq!((&settled["settled"], &settled["owed"]), (&json!(12), &json!(0)));
     assert_eq!(server.left("u1").await, 0);
+}
+
+async fn a_total_is_charged_once_however_often_it_is_sent(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    server.limit_users("*", 100).await;
+    let id = server.reserve_user("u1", 10).await;
+    // Repeated, overtaken by a later one, the answer of an earlier one lost.
+    for (total, held, left) in
+        [(10, 10, 80), (10, 10, 80), (40, 30, 30), (20, 30, 30), (40, 30, 30)]
+    {
+        let used = server.change(&id, "use", &json!({"total": total})).await;
+        assert_eq!((used.status.as_u16(), &used.json()["held"]), (200, &json!(held)), "{total}");
+        assert_eq!(server.left("u1").await, left, "{total}");
+    }
+    // Many at once: one of them is charged.
+    let body = json!({"total": [55]});
+    let replies = (0..8).map(|_| server.change(&id, "use", &body));
+    for reply in futures_util::future::join_all(replies).await {
+        assert_eq!((reply.status.as_u16(), &reply.json()["held"]), (200, &json!(15)));
+    }
+    assert_eq!(server.left("u1").await, 30);
+    let stopped = server.change(&id, "use", &json!({"total": 120})).await.json();
+    assert_eq!(server.change(&id, "use", &json!({"total": 120})).await.json()["stop"], true);
+    assert_eq!((&stopped["stop"], server.left("u1").await), (&json!(true), 0));
+    let settled = server.change(&id, "settle", &json!({"cost": 120})).await.json();
+    assert_eq!((&settled["settled"], &settled["owed"]), (&json!(120), &json!(0)));
+    let late = server.change(&id, "use", &json!({"total": 121})).await;
+    assert_eq!(error(&late).1, "SYS_RATELIMIT_RESERVATION_CONFLICT");
 }
 
 async fn reservations_that_are_cancelled_or_expire_return_their_units(backend: &Backend) {

@@ -199,8 +199,8 @@ impl Naive {
             Verb::Reserve { id, .. } if self.leases.iter().any(|lease| lease.id == id) => {}
             Verb::Reserve { id, lease } => self.reserve(limit, id, (cost, 0), now, lasts(lease)),
             Verb::Use { id, lease } => {
-                let units = check.was_spent().map_or(cost, Spent::units);
-                self.charge(limit, id, units, now, lasts(lease));
+                let spent = check.was_spent().unwrap_or(Spent::with_overdraft(cost));
+                self.charge(limit, id, spent, now, lasts(lease));
             }
             Verb::Commit(id) => self.settle(check, id, now),
             Verb::Cancel(id) => {
@@ -229,9 +229,11 @@ impl Naive {
         self.leases.push(Reserved { id, units, used, at, end, returns });
     }
 
-    fn charge(&mut self, limit: &Limit, id: LeaseId, units: u64, now: u64, end: u64) {
+    fn charge(&mut self, limit: &Limit, id: LeaseId, spent: Spent, now: u64, end: u64) {
         let Some(place) = self.leases.iter().position(|lease| lease.id == id) else { return };
         let lease = &mut self.leases[place];
+        let before = if spent.is_total() { lease.used } else { 0 };
+        let units = spent.units().saturating_sub(before);
         lease.used = (lease.used + units).min(Cost::MAX);
         lease.end = end;
         if lease.units >= 2 * units {

@@ -134,7 +134,9 @@ impl World {
         let (mut pending, lease) = (self.pending.swap_remove(which), self.lease());
         let units = self.random.below(pending.held.units + 1);
         let verb = Verb::Use { id: pending.id, lease };
-        let outcome = self.apply(verb, 1, |check| check.spent(Spent::within_the_limit(units)));
+        let total = Spent::in_total(pending.used + units);
+        let spent = [Spent::within_the_limit(units), total][self.random.below(2) as usize];
+        let outcome = self.apply(verb, 1, |check| check.spent(spent));
         let Some(Standing::Pending { held, expires_at }) = outcome.reservation() else {
             panic!("it has not expired: {outcome:?}");
         };

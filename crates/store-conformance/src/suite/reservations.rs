@@ -1,9 +1,10 @@
-//! The bound on pending reservations.
+//! The bounds on pending and on settled reservations.
 
 use std::time::Duration;
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Key, KeySpace, Lease, LeaseId, Limit, Outcome, Verb,
+    Algorithm, Batch, Check, Cost, Key, KeySpace, Lease, LeaseId, Limit, Outcome, Settled, Spent,
+    Standing, Verb,
 };
 
 use crate::{Fixture, fixture::next_scenario};
@@ -48,6 +49,52 @@ pub async fn refuses_one_reservation_too_many_until_another_ends(fixture: &dyn F
         let refused = ask(reserve(1_001)).await;
         assert!(!refused.allowed && refused.remaining == 0, "{algorithm} {refused:?}");
         assert_eq!(refused.at + refused.retry_after, first.at + LEASE, "{algorithm}");
+    }
+}
+
+/// Settles more reservations of one key than it remembers, in another order than they were made: the
+/// latest can be settled again, for the same cost, and change nothing; the others have ended.
+pub async fn remembers_the_latest_settlements(fixture: &dyn Fixture) {
+    const RESERVED: u64 = 5;
+    let last = Settled::MAX_REMEMBERED as u64 + 4;
+    for algorithm in Algorithm::RATES.into_iter().filter(|it| *it != Algorithm::Calendar) {
+        let limit = Limit::new(algorithm, LIMIT, Duration::from_hours(24 * 366));
+        let limit = limit.unwrap_or_else(|error| panic!("{error}"));
+        let prefix = format!("{}settled:{algorithm}:", fixture.key_prefix());
+        let (space, name) = (KeySpace::new(&prefix, ""), next_scenario().to_string());
+        let key = Key::new(&name).unwrap_or_else(|error| panic!("{error}")).within(&space);
+        let cost = Cost::new(RESERVED).unwrap_or_else(|error| panic!("{error}"));
+        let check = Check::new(key, &limit, cost).unwrap_or_else(|error| panic!("{error}"));
+        let ask = async |verb, check| {
+            let answer = fixture.store().apply(verb, &Batch::from(check)).await;
+            answer.unwrap_or_else(|error| panic!("{limit:?}: {error}"))[0]
+        };
+        // Less than was reserved, all of it, and one more.
+        let spent = |id: u64| Spent::within_the_limit(id % (RESERVED + 2));
+        for id in 1..=last {
+            let made = ask(Verb::Reserve { id: LeaseId::from(id), lease: LEASE }, check).await;
+            assert_eq!(
+                (made.allowed, made.remaining),
+                (true, LIMIT - RESERVED * id),
+                "{algorithm}"
+            );
+        }
+        let order = || (1..=last).map(|n| n * 8 % (last + 1));
+        let (mut left, mut pending) = (LIMIT, last);
+        for id in order() {
+            let settled = ask(Verb::Commit(LeaseId::from(id)), check.spent(spent(id))).await;
+            (left, pending) = (left - spent(id).units(), pending - 1);
+            assert_eq!(settled.remaining, left - RESERVED * pending, "{algorithm} {id}");
+        }
+        for (i, id) in order().enumerate() {
+            let again = ask(Verb::Commit(LeaseId::from(id)), check.spent(spent(id))).await;
+            let remembered = i >= order().count() - Settled::MAX_REMEMBERED;
+            let returned = RESERVED.saturating_sub(spent(id).units());
+            let standing = Standing::Settled { spent: spent(id).units(), returned };
+            let standing = if remembered { standing } else { Standing::Ended };
+            assert_eq!(again.reservation(), Some(standing), "{algorithm} {id}");
+            assert_eq!((again.allowed, again.remaining), (remembered, left), "{algorithm} {id}");
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use headgate::{
-    Algorithm, Batch, Check, Cost, Key, KeySpace, LeaseId, Limit, Spent, Standing, Verb,
+    Algorithm, Batch, Check, Cost, Key, KeySpace, LeaseId, Limit, Outcome, Spent, Standing, Verb,
     algorithm::Period,
 };
 
@@ -16,7 +16,8 @@ const LEASE: Duration = Duration::from_mins(10);
 
 /// Runs several streams of one subject at once, each of which produces a chunk, charges it, and
 /// stops when its reservation holds nothing more. Together they use up the limit, and exceed it by
-/// less than one chunk: with chunks of one unit, by none.
+/// less than one chunk: with chunks of one unit, by none. The same holds if they send totals, and
+/// repeat all of them.
 pub async fn streams_stop_at_the_limit(fixture: &dyn Fixture) {
     for algorithm in Algorithm::RATES {
         let limit = match algorithm {
@@ -24,21 +25,35 @@ pub async fn streams_stop_at_the_limit(fixture: &dyn Fixture) {
             algorithm => Limit::new(algorithm, LIMIT, Duration::from_hours(24 * 366)),
         };
         let limit = limit.unwrap_or_else(|error| panic!("{error}"));
-        for chunk in [1, 3, 7] {
+        for (chunk, reports) in [
+            (1, Reports::Chunks),
+            (3, Reports::Chunks),
+            (7, Reports::Chunks),
+            (1, Reports::RepeatedTotals),
+            (7, Reports::RepeatedTotals),
+        ] {
             let name = format!("{}streams:{}", fixture.key_prefix(), next_scenario());
             let space = KeySpace::new(&name, "");
             let key = Key::new("tenant").unwrap_or_else(|error| panic!("{error}")).within(&space);
             let cost = Cost::new(chunk).unwrap_or_else(|error| panic!("{error}"));
             let check = Check::new(key, &limit, cost).unwrap_or_else(|error| panic!("{error}"));
-            let streams = (0..STREAMS).map(|id| stream(fixture, check, LeaseId::from(id)));
+            let streams = (0..STREAMS).map(|id| stream(fixture, check, LeaseId::from(id), reports));
             let used: u64 = join_all(streams).await.into_iter().sum();
             assert!((LIMIT..LIMIT + chunk).contains(&used), "{algorithm}, {chunk}: {used}");
         }
     }
 }
 
+/// How a stream reports what it has produced.
+#[derive(Clone, Copy)]
+enum Reports {
+    Chunks,
+    /// Twice at once, and with the total before.
+    RepeatedTotals,
+}
+
 /// Returns the units that a stream produced.
-async fn stream(fixture: &dyn Fixture, check: Check<'_>, id: LeaseId) -> u64 {
+async fn stream(fixture: &dyn Fixture, check: Check<'_>, id: LeaseId, reports: Reports) -> u64 {
     let apply = async |verb, check: Check<'_>| {
         let answer = fixture.store().apply(verb, &Batch::from(check)).await;
         answer.unwrap_or_else(|error| panic!("{error}"))[0]
@@ -51,7 +66,16 @@ async fn stream(fixture: &dyn Fixture, check: Check<'_>, id: LeaseId) -> u64 {
     loop {
         produced += chunk;
         let verb = Verb::Use { id, lease: LEASE };
-        let outcome = apply(verb, check.spent(Spent::with_overdraft(chunk))).await;
+        let totals = [produced - chunk, produced, produced].map(Spent::in_total);
+        let spent = match reports {
+            Reports::Chunks => &[Spent::with_overdraft(chunk)][..],
+            Reports::RepeatedTotals => &totals,
+        };
+        let uses = join_all(spent.iter().map(|spent| apply(verb, check.spent(*spent)))).await;
+        let outcome = uses[uses.len() - 1];
+        if let [_, once, again] = &uses[..] {
+            assert_eq!(held(once), held(again), "the same total is charged once");
+        }
         match outcome.reservation() {
             Some(Standing::Pending { held: 0, .. }) => break,
             Some(Standing::Pending { .. }) => {}
@@ -69,4 +93,11 @@ async fn stream(fixture: &dyn Fixture, check: Check<'_>, id: LeaseId) -> u64 {
         assert!(settled.allowed && as_spent, "{settled:?}");
     }
     produced
+}
+
+fn held(outcome: &Outcome) -> Option<u64> {
+    match outcome.reservation() {
+        Some(Standing::Pending { held, .. }) => Some(held),
+        _ => None,
+    }
 }

@@ -87,6 +87,14 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
+fn remembers_the_latest_settlements() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::remembers_the_latest_settlements(&*fixture));
+}
+
+#[test]
 fn streams_stop_at_the_limit() {
     let server = require!(DynamoDb::shared());
     let runtime = runtime();

@@ -51,6 +51,7 @@ end
 --                                    of a bucket that have refilled, and a fraction in 1/window
 --   +units:ends                      a grant, in the order of their ends
 --   !id/spent/returned/owed/until    a settled lease
+-- The summary in front of them (write_summary) is not needed here.
 local function read_pending(s, text)
   s.leases, s.grants, s.granted, s.done = {}, {}, 0, {}
   if not text then return end
@@ -76,7 +77,7 @@ local function has_pending(s)
   return #s.leases > 0 or #s.grants > 0 or #s.done > 0
 end
 
-local function write_pending(s)
+local function write_leases(s)
   local texts = {}
   for i, l in ipairs(s.leases) do
     texts[i] = string.format('%s:%.0f:%.0f:%.0f', l.id, l.units, l.taken, l.expires)
@@ -84,6 +85,11 @@ local function write_pending(s)
       texts[i] = string.format('%s:%.0f:%.0f:%.0f', texts[i], l.used, l.lost, l.part)
     end
   end
+  return texts
+end
+
+local function write_pending(s)
+  local texts = write_leases(s)
   for _, g in ipairs(s.grants) do
     texts[#texts + 1] = string.format('+%.0f:%.0f', g.units, g.ends)
   end
@@ -91,6 +97,26 @@ local function write_pending(s)
     texts[#texts + 1] = string.format('!%s/%.0f/%.0f/%.0f/%.0f', d.id, d.spent, d.returned, d.owed, d.ends)
   end
   return table.concat(texts, ';')
+end
+
+-- What is pending, as it is stored: after a summary for reservation_path.lua, if there are no grants
+-- and nothing of the leases has refilled: ~first end of a lease or a settled one,time until which the
+-- key lives or 0 if that is not known,units of the leases,number of leases,number of settled ones,
+-- length of the leases with a semicolon before each.
+local function write_summary(s)
+  local pending = write_pending(s)
+  if pending == '' or #s.grants > 0 then return pending end
+  local leases = table.concat(write_leases(s), ';')
+  local length = leases == '' and 0 or #leases + 1
+  local ends, units = MAX_UNITS, 0
+  for _, l in ipairs(s.leases) do
+    if l.lost > 0 or l.part > 0 then return pending end
+    ends, units = math.min(ends, l.expires), units + l.units
+  end
+  for _, d in ipairs(s.done) do
+    ends = math.min(ends, d.ends)
+  end
+  return string.format('~%.0f,0,%.0f,%d,%d,%d;%s', ends, units, #s.leases, #s.done, length, pending)
 end
 
 -- Sets the TTL of the key to `micros` after s.now or, if there are grants, after the last of them
@@ -115,7 +141,7 @@ end
 local function write_window(s)
   local window = string.format('%.0f', s.window)
   if not has_pending(s) then return window end
-  return window .. ';' .. write_pending(s)
+  return window .. ';' .. write_summary(s)
 end
 
 local function read_window(s, text)

@@ -3,7 +3,7 @@
 -- ARGV[1]  verb: peek, acquire, lease, give_back, reserve, use, commit, cancel, refund, reset; or
 --          undo, which returns the units that an acquire took from each key
 -- ARGV[2]  lease id, for use and commit followed by a comma and the spent units for each key, with
---          '!' for an overdraft, or '-'; or a number for each key, comma-separated: for lease, the
+--          '!' for an overdraft and '=' for a total, or '-'; or a number for each key, comma-separated: for lease, the
 --          units to grant and, after a colon, the longest time in microseconds; for give_back, the
 --          ends of the grants; for refund, the times at which units were taken, or '-'; for undo,
 --          the times of the acquisitions and, after colons, the microsecond and the fraction at
@@ -164,6 +164,8 @@ end
 local function charge(meter, s, count)
   local i = find_lease(s)
   local l = s.leases[i]
+  -- What was charged before is not charged again.
+  if s.in_total then count = math.max(0, count - l.used) end
   local held = math.min(count, l.units)
   l.units, l.used = l.units - held, math.min(l.used + count, MAX_UNITS)
   -- What has refilled was used first.
@@ -263,9 +265,10 @@ if verb == 'undo' or verb == 'lease' or verb == 'give_back' or verb == 'refund' 
   end
 elseif verb == 'use' or verb == 'commit' then
   local i = 0
-  for spent, overdraft in string.gmatch(id, ',([%d-]+)(!?)') do
+  for spent, overdraft, total in string.gmatch(id, ',([%d-]+)(!?)(=?)') do
     i = i + 1
-    states[i].spent, states[i].overdraft = tonumber(spent), overdraft ~= ''
+    local s = states[i]
+    s.spent, s.overdraft, s.in_total = tonumber(spent), overdraft ~= '', total ~= ''
   end
   id = string.match(id, '^%x+')
 end

@@ -71,7 +71,7 @@ local function save_bucket(s, tokens_name, tokens, since_name, limit_name)
   local since, part = last_whole(s, s.rate)
   local limit = s.limit
   if part > 0 or has_pending(s) then
-    limit = string.format('%s;%.0f;%s', limit, part, write_pending(s))
+    limit = string.format('%s;%.0f;%s', limit, part, write_summary(s))
   end
   -- Redis has converted the hash to a hash table because of the length of the field. Recreate it as
   -- a list, whose values fast_path.lua reads by their order.

@@ -66,6 +66,14 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
+fn remembers_the_latest_settlements() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    runtime.block_on(suite::remembers_the_latest_settlements(&*fixture));
+}
+
+#[test]
 fn streams_stop_at_the_limit() {
     let redis = require!(Redis::start());
     let runtime = runtime();

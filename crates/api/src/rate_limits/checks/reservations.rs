@@ -5,7 +5,9 @@ use headgate_ratelimit::{
     usecase::{
         AnyQuestion, CheckError, RefundError, Refunded, ReservationError, ReservationRequest,
         Verdict,
-        check::reservations::{CheckSettlement, Costs, ReservationState, ReservationUse, Reserved},
+        check::reservations::{
+            Charge, CheckSettlement, Costs, ReservationState, ReservationUse, Reserved,
+        },
     },
 };
 use headgate_telemetry::{metrics::Stopwatch, trace::Span};
@@ -47,9 +49,9 @@ impl MeteredChecks {
     pub async fn use_reservation(
         &self,
         id: &ReservationId,
-        costs: &Costs,
+        charge: &Charge,
     ) -> Result<ReservationUse, ReservationError> {
-        let done = self.check.use_reservation(id, costs).await;
+        let done = self.check.use_reservation(id, charge).await;
         self.metrics.reserved("use", outcome(&done, |_| "done"));
         done
     }

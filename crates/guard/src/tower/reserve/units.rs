@@ -68,6 +68,19 @@ impl ReservedUnits {
         limiter.charge_each(reservation, units, *lease).await
     }
 
+    /// Charges what was produced in all, less what was charged before, the same under every limit,
+    /// and renews the reservation. It can be repeated: [`BatchLimiter::charge_up_to`].
+    pub async fn charge_up_to(&self, total: u64) -> Result<Usage, SettleError> {
+        let Held { limiter, reservation, lease, .. } = &*self.0;
+        limiter.charge_up_to(reservation, total, *lease).await
+    }
+
+    /// Charges what was produced in all under each limit, in the order of the estimate.
+    pub async fn charge_each_up_to(&self, totals: &[u64]) -> Result<Usage, SettleError> {
+        let Held { limiter, reservation, lease, .. } = &*self.0;
+        limiter.charge_each_up_to(reservation, totals, *lease).await
+    }
+
     /// Ends the reservation for what was spent in all, the same under every limit.
     pub async fn settle(&self, spent: Spent) -> Result<Vec<Settlement>, SettleError> {
         self.0.ended.store(true, Relaxed);

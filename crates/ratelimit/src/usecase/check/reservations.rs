@@ -14,7 +14,7 @@ use thiserror::Error;
 
 pub use self::{
     changes::{CheckSettlement, CheckStanding, ReservationState, ReservationUse, Status},
-    costs::Costs,
+    costs::{Charge, Costs},
 };
 use super::{AnyQuestion, CheckError, CheckRateLimit, Resolved, SharedBatch, Stack, Verdict};
 use crate::{CompiledRule, ReservationId, ReservationIdTooLong, reservation::ReservedLimit};
@@ -74,8 +74,10 @@ pub enum ReservationError {
     #[error("request_id {0} was used for another reservation, or for one that was used since")]
     RequestIdReused(String),
     /// There is not one cost for each check.
-    #[error("cost must be one number, or a list of {checks}: one for each check; got {costs}")]
+    #[error("{field} must be one number, or a list of {checks}: one for each check; got {costs}")]
     Costs {
+        /// `cost` or `total`.
+        field: &'static str,
         /// Number of checks.
         checks: usize,
         /// Number of costs.

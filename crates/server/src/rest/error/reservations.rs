@@ -40,7 +40,7 @@ impl From<ReservationError> for ApiError {
             ReservationError::Check(i, error) => return Self::from(error).within("checks", i),
             ReservationError::Checks => Detail::new("checks", "length", message),
             ReservationError::Ttl => Detail::new("ttl_seconds", "out_of_range", message),
-            ReservationError::Costs { .. } => Detail::new("cost", "length", message),
+            ReservationError::Costs { field, .. } => Detail::new(field, "length", message),
             _ => Detail::new("checks", "invalid", message),
         };
         Self::Invalid(vec![detail])

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Response};
 use headgate_api::rate_limits::MeteredChecks;
-use headgate_ratelimit::usecase::check::reservations::Costs;
+use headgate_ratelimit::usecase::check::reservations::{Charge, Costs};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -38,8 +38,12 @@ pub(in crate::rest) const CANCEL: &str = "/api/v1/ratelimit/reservations/{id}/ca
 pub(in crate::rest) struct WireUse<'a> {
     /// Units that were spent since the last use: one number for every check, or a list with one for each; 0 only renews the TTL.
     #[serde(borrow, default)]
-    #[schema(value_type = u64, required = true, minimum = 0, maximum = 9_007_199_254_740_992i64, example = 16)]
+    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_992i64, example = 16)]
     cost: WireCosts<'a>,
+    /// In place of `cost`: units that were spent since the reservation was made, of which those are charged that were not charged before. A repeat charges nothing.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_992i64, example = 48)]
+    total: WireCosts<'a>,
 }
 
 /// What a reservation cost.
@@ -60,7 +64,7 @@ pub(in crate::rest) struct WireSettle<'a> {
 /// Charges what was spent while the reservation runs, and renews its TTL.
 ///
 /// The reservation then holds as many units again, if the limit has them. `stop` is true if it holds none.
-/// A repeat is charged again.
+/// A repeat of a `total` charges nothing; a repeat of a `cost` is charged again.
 #[utoipa::path(
     post,
     path = USE,
@@ -77,8 +81,8 @@ pub(in crate::rest) async fn spend(
 ) -> Result<Response, ApiError> {
     let id = parse_id(&id)?;
     let wire: WireUse<'_> = body.parse()?;
-    let costs = wire.cost.read().map_err(ApiError::Invalid)?;
-    let used = checks.use_reservation(&id, &costs).await?;
+    let charge = wire.read().map_err(ApiError::Invalid)?;
+    let used = checks.use_reservation(&id, &charge).await?;
     Ok(json::respond(&WireUsed::new(&id, &used)))
 }
 
@@ -127,7 +131,24 @@ pub(in crate::rest) async fn cancel(
 
 impl<'a> WireObject<'a> for WireUse<'a> {
     fn problems(self) -> Vec<Detail> {
-        self.cost.read().err().unwrap_or_default()
+        self.read().err().unwrap_or_default()
+    }
+}
+
+impl WireUse<'_> {
+    fn read(&self) -> Result<Charge, Vec<Detail>> {
+        let wrong = |field, reason, message: &str| {
+            Err(vec![Detail::new(field, reason, message.to_owned())])
+        };
+        match (self.cost.is_missing(), self.total.is_missing()) {
+            (true, true) => wrong("cost", "required", "cost or total is required"),
+            (false, true) => self.cost.read("cost").map(Charge::Cost),
+            (true, false) => self.total.read("total").map(Charge::Total),
+            (false, false) => {
+                let message = "total cannot be combined with cost: send one of them";
+                wrong("total", "invalid", message)
+            }
+        }
     }
 }
 
@@ -142,7 +163,7 @@ impl WireSettle<'_> {
         let overdraft = self.overdraft.flag("overdraft");
         let overdraft =
             overdraft.map_err(|message| Detail::new("overdraft", "wrong_type", message));
-        match (self.cost.read(), overdraft) {
+        match (self.cost.read("cost"), overdraft) {
             (Ok(costs), Ok(overdraft)) => Ok((costs, overdraft)),
             (costs, overdraft) => {
                 Err(costs.err().into_iter().flatten().chain(overdraft.err()).collect())

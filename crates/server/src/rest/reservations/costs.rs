@@ -1,4 +1,4 @@
-//! The cost of a settlement or of a use: one number, or one for each check.
+//! The cost of a settlement, and the cost or total of a use: one number, or one for each check.
 
 use std::fmt;
 
@@ -21,34 +21,38 @@ pub(super) enum WireCosts<'a> {
 }
 
 impl WireCosts<'_> {
-    /// Returns the costs, or all that is invalid.
-    pub(super) fn read(&self) -> Result<Costs, Vec<Detail>> {
+    pub(super) const fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing | Self::One(Field::Missing | Field::Null))
+    }
+
+    /// Returns the costs in the field `name`, or all that is invalid.
+    pub(super) fn read(&self, name: &'static str) -> Result<Costs, Vec<Detail>> {
         match self {
             Self::Missing | Self::One(Field::Missing | Field::Null) => {
-                Err(vec![Detail::new("cost", "required", "cost is required".to_owned())])
+                Err(vec![Detail::new(name, "required", format!("{name} is required"))])
             }
             Self::One(field) => match units(field) {
                 Ok(cost) => Ok(Costs::Each(cost)),
                 Err((reason, message)) => {
-                    Err(vec![Detail::new("cost", reason, format!("cost {message}"))])
+                    Err(vec![Detail::new(name, reason, format!("{name} {message}"))])
                 }
             },
-            Self::List(fields) => list(fields),
+            Self::List(fields) => list(name, fields),
         }
     }
 }
 
-fn list(fields: &[Field<'_>]) -> Result<Costs, Vec<Detail>> {
+fn list(name: &'static str, fields: &[Field<'_>]) -> Result<Costs, Vec<Detail>> {
     if fields.len() > ReservationId::MAX_CHECKS {
-        let message = format!("cost must have at most {} items", ReservationId::MAX_CHECKS);
-        return Err(vec![Detail::new("cost", "length", message)]);
+        let message = format!("{name} must have at most {} items", ReservationId::MAX_CHECKS);
+        return Err(vec![Detail::new(name, "length", message)]);
     }
     let (mut costs, mut wrong) = (Vec::new(), Vec::new());
     for (i, field) in fields.iter().enumerate() {
         match units(field) {
             Ok(cost) => costs.push(cost),
             Err((reason, message)) => {
-                let name = format!("cost[{i}]");
+                let name = format!("{name}[{i}]");
                 let message = format!("{name} {message}");
                 wrong.push(Detail::at(name, reason, message));
             }

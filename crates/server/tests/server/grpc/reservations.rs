@@ -63,12 +63,16 @@ async fn units_are_reserved_used_settled_and_cancelled() {
     assert!(!denied.allowed && denied.id.is_empty() && denied.results[0].retry_after_ms > 0);
 
     let id = made.id;
-    let used = UseReservationRequest { id: id.clone(), costs: vec![30, 1] };
+    let used = UseReservationRequest { id: id.clone(), costs: vec![30, 1], totals: vec![] };
     let used = client.clone().use_reservation(used).await.unwrap().into_inner();
     assert_eq!((used.held, used.stop), (Some(4), false));
+    for totals in [vec![30, 1], vec![35, 1], vec![35, 1], vec![30, 0]] {
+        let used = UseReservationRequest { id: id.clone(), costs: vec![], totals };
+        client.clone().use_reservation(used).await.unwrap();
+    }
     let shown = GetReservationRequest { id: id.clone() };
     let shown = client.clone().get_reservation(shown).await.unwrap().into_inner();
-    assert_eq!((shown.status.as_str(), shown.results[0].held), ("pending", 30));
+    assert_eq!((shown.status.as_str(), shown.results[0].held), ("pending", 25));
     let settle =
         |costs: Vec<u64>| SettleReservationRequest { id: id.clone(), costs, overdraft: false };
     let settled =
@@ -102,9 +106,26 @@ async fn invalid_calls_are_refused() {
     let long = client.clone().reserve(long).await.unwrap_err();
     assert_invalid(&long, &[("ttl_seconds", "ttl_seconds must be between 1 and 3600")]);
     let id = reserve(&client, vec![check("u1", 1)], "").await.unwrap().id;
-    let costs = UseReservationRequest { id, costs: vec![] };
-    let costs = client.clone().use_reservation(costs).await.unwrap_err();
-    assert_invalid(&costs, &[("costs", "costs is required")]);
+    for (costs, totals, field, message) in [
+        (vec![], vec![], "costs", "costs or totals is required"),
+        (vec![1], vec![1], "totals", "totals cannot be combined with costs: send one of them"),
+        (
+            vec![],
+            vec![u64::MAX],
+            "totals",
+            "total must be at most 9007199254740992, got 18446744073709551615",
+        ),
+        (
+            vec![],
+            vec![1, 1],
+            "totals",
+            "total must be one number, or a list of 1: one for each check; got 2",
+        ),
+    ] {
+        let message_of = UseReservationRequest { id: id.clone(), costs, totals };
+        let refused = client.clone().use_reservation(message_of).await.unwrap_err();
+        assert_invalid(&refused, &[(field, message)]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +156,7 @@ async fn meter(client: &Client, id: &str) -> u64 {
     let answers = client.clone().meter_reservation(messages).await.unwrap();
     let mut answers: Streaming<UseReservationResponse> = answers.into_inner();
     for produced in 1.. {
-        let message = UseReservationRequest { id: id.to_owned(), costs: vec![1] };
+        let message = UseReservationRequest { id: id.to_owned(), costs: vec![1], totals: vec![] };
         sender.send(message).await.unwrap();
         if answers.message().await.unwrap().unwrap().stop {
             drop(sender);
@@ -172,8 +193,11 @@ async fn a_metered_stream_ends_with_its_first_error() {
     let (_server, client) = start(100).await;
     let id = reserve(&client, vec![check("u1", 5)], "").await.unwrap().id;
     let uses = [(&*id, 5), ("rres_x", 1), (&*id, 5)];
-    let uses =
-        uses.map(|(id, cost)| UseReservationRequest { id: id.to_owned(), costs: vec![cost] });
+    let uses = uses.map(|(id, cost)| UseReservationRequest {
+        id: id.to_owned(),
+        costs: vec![cost],
+        totals: vec![],
+    });
     let answers = client.clone().meter_reservation(stream::iter(uses)).await.unwrap();
     let mut answers = answers.into_inner();
     assert_eq!(answers.message().await.unwrap().unwrap().held, Some(5));

@@ -108,6 +108,16 @@ async fn invalid_changes_are_refused_and_change_nothing() {
         ),
         ("use", json!({"cost": {}}), "cost", "cost must be a whole number, got an object"),
         ("use", json!({"amount": 1, "cost": 1}), "amount", "unknown field"),
+        ("use", json!({"total": null}), "cost", "cost or total is required"),
+        ("use", json!({"total": 1, "cost": 1}), "total", "total cannot be combined with cost"),
+        ("use", json!({"total": -1}), "total", "total must not be negative"),
+        ("use", json!({"total": [1, 1.5]}), "total[1]", "total[1] must be a whole number"),
+        (
+            "use",
+            json!({"total": [1]}),
+            "total",
+            "total must be one number, or a list of 2: one for each check; got 1",
+        ),
     ];
     for (verb, body, field, message) in cases {
         let reply = server.change(&id, verb, &body).await;

@@ -89,6 +89,45 @@ async fn produce(first: &Server, second: &Server) -> u64 {
     unreachable!()
 }
 
+/// Streams whose every report is sent to both servers at once, as by a client that does not wait for
+/// an answer before it retries.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_retry_every_use_never_pass_the_limit() {
+    const LIMIT: u64 = 100;
+    let redis = require!(Redis::start());
+    let limit = LIMIT.to_string();
+    let servers = Arc::new([start(&redis, &limit).await, start(&redis, &limit).await]);
+    let mut streams = JoinSet::new();
+    for _ in 0..8 {
+        let servers = Arc::clone(&servers);
+        streams.spawn(async move { produce_with_retries(&servers).await });
+    }
+    let produced: u64 = streams.join_all().await.into_iter().sum();
+    assert_eq!(produced, LIMIT);
+    assert_eq!(servers[0].left("u1").await, 0);
+}
+
+async fn produce_with_retries([one, other]: &[Server; 2]) -> u64 {
+    let made: Value = one.post_json(RESERVATIONS, &user_request("u1", 1)).await.json();
+    let Some(id) = made["id"].as_str() else { return 0 };
+    for produced in 1.. {
+        let (total, late) = (json!({"total": produced}), json!({"total": produced - 1}));
+        let (first, again, _) = tokio::join!(
+            one.change(id, "use", &total),
+            other.change(id, "use", &total),
+            other.change(id, "use", &late),
+        );
+        assert_eq!((first.status.as_u16(), again.status.as_u16()), (200, 200), "{}", first.text);
+        assert_eq!(first.json()["held"], again.json()["held"]);
+        if first.json()["stop"] == true {
+            let settled = one.change(id, "settle", &json!({"cost": produced})).await.json();
+            assert_eq!((&settled["settled"], &settled["owed"]), (&json!(produced), &json!(0)));
+            return produced;
+        }
+    }
+    unreachable!()
+}
+
 /// A settlement that Redis did not confirm is an error, never an answer that is made up.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_redis_nothing_is_settled_that_redis_holds() {

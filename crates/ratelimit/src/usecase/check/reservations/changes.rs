@@ -5,7 +5,7 @@ use headgate::{
     Standing, Timestamp, Verb,
 };
 
-use super::{CheckRateLimit, Costs, ReservationError};
+use super::{Charge, CheckRateLimit, Costs, ReservationError};
 use crate::{ReservationId, reservation::ReservedLimit};
 
 /// The result of settling one check of a reservation. Of several limits it is that of the strictest.
@@ -79,20 +79,21 @@ impl Status {
 }
 
 impl CheckRateLimit {
-    /// Charges what was spent since the last use, and renews the reservation, which then holds as
-    /// many units again if they are available.
+    /// Charges what was spent, and renews the reservation, which then holds as many units as were
+    /// charged again if they are available.
     pub async fn use_reservation(
         &self,
         id: &ReservationId,
-        costs: &Costs,
+        charge: &Charge,
     ) -> Result<ReservationUse, ReservationError> {
-        costs.fit(id)?;
+        charge.fit(id)?;
         let verb = Verb::Use { id: id.lease(), lease: id.ttl() };
-        let spent = |limit: &ReservedLimit| Spent::with_overdraft(costs.under(limit, id));
+        let spent = |limit: &ReservedLimit| charge.under(limit, id);
         let outcomes = self.change(id, verb, Some(&spent)).await?;
         let pending = id.limits().iter().zip(super::pending(&outcomes));
         // A place is held, not spent.
-        let charged = |limit: &ReservedLimit| !limit.holds_places() && costs.under(limit, id) > 0;
+        let charged =
+            |limit: &ReservedLimit| !limit.holds_places() && charge.costs().under(limit, id) > 0;
         let held = pending.clone().filter(|(limit, _)| charged(limit)).filter_map(|(_, it)| it);
         let held = held.map(|(held, _)| held).min();
         let counted = pending.clone().filter(|(limit, _)| !limit.holds_places());
@@ -113,7 +114,7 @@ impl CheckRateLimit {
         costs: &Costs,
         overdraft: bool,
     ) -> Result<Vec<CheckSettlement>, ReservationError> {
-        costs.fit(id)?;
+        costs.fit(id, "cost")?;
         let spent = |limit: &ReservedLimit| match costs.under(limit, id) {
             units if overdraft => Spent::with_overdraft(units),
             units => Spent::within_the_limit(units),

@@ -1,3 +1,5 @@
+use headgate::Spent;
+
 use super::ReservationError;
 use crate::{ReservationId, reservation::ReservedLimit};
 
@@ -10,12 +12,51 @@ pub enum Costs {
     PerCheck(Vec<u64>),
 }
 
-impl Costs {
-    /// Checks that there is a cost for each check.
+/// What a use charges to a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// What was spent since the last use. A repeat is charged again.
+    Cost(Costs),
+    /// What was spent since the reservation was made, less what was charged before. A repeat charges
+    /// nothing.
+    Total(Costs),
+}
+
+impl Charge {
+    pub(super) const fn costs(&self) -> &Costs {
+        match self {
+            Self::Cost(costs) | Self::Total(costs) => costs,
+        }
+    }
+
     pub(super) fn fit(&self, id: &ReservationId) -> Result<(), ReservationError> {
+        let field = match self {
+            Self::Cost(_) => "cost",
+            Self::Total(_) => "total",
+        };
+        self.costs().fit(id, field)
+    }
+
+    /// What it charges to a limit.
+    pub(super) fn under(&self, limit: &ReservedLimit, id: &ReservationId) -> Spent {
+        let units = self.costs().under(limit, id);
+        match self {
+            Self::Cost(_) => Spent::with_overdraft(units),
+            Self::Total(_) => Spent::in_total(units),
+        }
+    }
+}
+
+impl Costs {
+    /// Checks that there is a cost for each check; `field` is the name of the list.
+    pub(super) fn fit(
+        &self,
+        id: &ReservationId,
+        field: &'static str,
+    ) -> Result<(), ReservationError> {
         match self {
             Self::PerCheck(costs) if costs.len() != id.checks() => {
-                Err(ReservationError::Costs { checks: id.checks(), costs: costs.len() })
+                Err(ReservationError::Costs { field, checks: id.checks(), costs: costs.len() })
             }
             Self::Each(_) | Self::PerCheck(_) => Ok(()),
         }

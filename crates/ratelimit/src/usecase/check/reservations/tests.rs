@@ -128,7 +128,7 @@ async fn each_check_has_its_own_cost_and_shared_limits_their_sum() {
     assert_eq!((fixture.left("a").await, fixture.left("b").await), (90, 75));
     let costs = Costs::PerCheck(vec![1, 2]);
     let wrong = fixture.checks.settle_reservation(&id, &costs, false).await;
-    assert!(matches!(wrong, Err(ReservationError::Costs { checks: 3, costs: 2 })));
+    assert!(matches!(wrong, Err(ReservationError::Costs { checks: 3, costs: 2, .. })));
     let costs = Costs::PerCheck(vec![10, 7, 1]);
     let settled = fixture.checks.settle_reservation(&id, &costs, false).await.unwrap();
     let units: Vec<_> = settled.iter().map(|it| (it.settled, it.returned)).collect();
@@ -157,7 +157,8 @@ async fn uses_renew_it_and_stop_at_the_limit() {
     loop {
         fixture.clock.advance(TTL / 2);
         produced += 1;
-        let used = fixture.checks.use_reservation(&id, &Costs::Each(1)).await.unwrap();
+        let used =
+            fixture.checks.use_reservation(&id, &Charge::Cost(Costs::Each(1))).await.unwrap();
         assert_eq!(used.expires_at, fixture.catalog.now() + TTL);
         if used.held == Some(0) {
             break;
@@ -173,6 +174,36 @@ async fn uses_renew_it_and_stop_at_the_limit() {
 }
 
 #[tokio::test]
+async fn a_total_is_charged_once() {
+    let fixture = Fixture::new(vec![rule("*", 100, 3600, 1)]);
+    let id = id(&fixture.reserve(&[("a", 10), ("b", 1)], None).await);
+    let charge = async |a, b| {
+        let total = Charge::Total(Costs::PerCheck(vec![a, b]));
+        fixture.checks.use_reservation(&id, &total).await.map(|used| used.held)
+    };
+    // Repeated, overtaken by a later one, and partly lost.
+    for (a, charged) in [(10, 10), (10, 10), (30, 30), (20, 30), (0, 30), (30, 30)] {
+        fixture.clock.advance(TTL / 2);
+        let held = if charged == 10 { 10 } else { 20 };
+        assert_eq!(charge(a, 0).await.unwrap(), Some(if a == 0 { 1 } else { held }), "{a}");
+        assert_eq!(fixture.left("a").await, 100 - charged - held, "{a}");
+    }
+    // What was spent since the last use counts towards the total.
+    let cost = Charge::Cost(Costs::PerCheck(vec![5, 1]));
+    fixture.checks.use_reservation(&id, &cost).await.unwrap();
+    charge(35, 1).await.unwrap();
+    let wrong = Charge::Total(Costs::PerCheck(vec![1]));
+    let wrong = fixture.checks.use_reservation(&id, &wrong).await.unwrap_err();
+    let message = "total must be one number, or a list of 2: one for each check; got 1";
+    assert_eq!(wrong.to_string(), message);
+    let costs = Costs::PerCheck(vec![35, 1]);
+    fixture.checks.settle_reservation(&id, &costs, false).await.unwrap();
+    assert_eq!((fixture.left("a").await, fixture.left("b").await), (65, 99));
+    assert!(matches!(charge(36, 1).await, Err(ReservationError::SettledFor(35))));
+    assert_eq!(fixture.left("a").await, 65);
+}
+
+#[tokio::test]
 async fn an_expired_or_cancelled_reservation_has_ended() {
     let fixture = Fixture::new(vec![rule("a", 100, 3600, 1)]);
     let expired = id(&fixture.reserve(&[("a", 60)], None).await);
@@ -183,7 +214,7 @@ async fn an_expired_or_cancelled_reservation_has_ended() {
     for id in [expired, cancelled] {
         let errors = [
             fixture.checks.settle_reservation(&id, &Costs::Each(1), true).await.err(),
-            fixture.checks.use_reservation(&id, &Costs::Each(1)).await.err(),
+            fixture.checks.use_reservation(&id, &Charge::Cost(Costs::Each(1))).await.err(),
             fixture.checks.cancel_reservation(&id).await.err(),
         ];
         for error in errors {
