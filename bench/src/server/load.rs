@@ -4,9 +4,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
-use super::candidate::{Running, Surface};
+use super::{
+    candidate::{Running, Surface},
+    open_loop,
+};
 use crate::options::Options;
 
 /// Results of one round of one server.
@@ -51,7 +55,24 @@ pub(crate) fn run(running: &Running, options: Options) -> Figures {
     let requests = 160_000 / options.thinning().min(4);
     match running.candidate.surface() {
         Surface::Rest => wrk(running, if options.is_quick() { 2 } else { 4 }),
-        Surface::Grpc => h2load(running, requests),
+        Surface::Grpc => h2load(running, requests, None),
+    }
+}
+
+/// The 99th percentile of latency at `rate` requests per second, in microseconds.
+pub(crate) fn tail(running: &Running, rate: f64, time: Duration) -> f64 {
+    match running.candidate.surface() {
+        Surface::Rest => {
+            let question = running.candidate.question();
+            let body = String::from_utf8(question.body).expect("a JSON body");
+            let (path, length) = (question.path, body.len());
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\n\r\n{body}"
+            );
+            open_loop::open_with(running.port, time, rate, &request).per_mille(990)
+        }
+        Surface::Grpc => h2load(running, (rate * time.as_secs_f64()) as usize, Some(rate)).p99,
     }
 }
 
@@ -84,7 +105,8 @@ fn wrk(running: &Running, seconds: u32) -> Figures {
     Figures { rate: requests / micros * 1e6, p50, p99, cpu }
 }
 
-fn h2load(running: &Running, requests: usize) -> Figures {
+/// As fast as possible, or at `rate` requests per second.
+fn h2load(running: &Running, requests: usize, rate: Option<f64>) -> Figures {
     let question = running.candidate.question();
     let (body, log) = (scratch(running, "body"), scratch(running, "log"));
     fs::write(&body, &question.body).expect("a body");
@@ -99,6 +121,10 @@ fn h2load(running: &Running, requests: usize) -> Figures {
         "-m",
         &GRPC_STREAMS.to_string(),
     ]);
+    if let Some(rate) = rate {
+        let of_a_connection = (rate / GRPC_CONNECTIONS as f64) as usize;
+        command.arg(format!("--rps={}", of_a_connection.max(1)));
+    }
     command.arg("-d").arg(&body).arg(format!("--log-file={}", log.display()));
     command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
     command.arg(running.url(question.path));

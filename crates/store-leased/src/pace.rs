@@ -1,5 +1,7 @@
 //! The number of units that are worth taking in advance.
 
+use crate::refill::Refill;
+
 /// What a subject asks for here, and how many units the store had left.
 ///
 /// A call costs a round trip; a unit that is held and not used is missing elsewhere, and has to be
@@ -68,13 +70,24 @@ impl Pace {
         }
         let economic = u128::from(expected) * 2 * u128::from(self.stock);
         let economic = u64::try_from((economic / u128::from(Self::SCARCITY)).isqrt());
-        // What is left goes back before the end, and more is asked for before that. A grant that
-        // ends with its window is the last one.
-        let is_last = length <= hold / 2;
-        let demand = self.expected_within(if is_last { length } else { length - length / 4 }, hold);
+        let demand = self.demand(length, hold);
         // Demand varies by about its square root.
         let demand = demand.saturating_add(demand.isqrt());
         economic.unwrap_or(u64::MAX).max(1).min(demand)
+    }
+
+    /// What is probably asked for in a grant that ends after `length`, until the rest goes back, or
+    /// until more is asked for before that.
+    fn demand(&self, length: u64, hold: u64) -> u64 {
+        // Cut short by the end of its window: it is the last one.
+        if length <= hold / 2 {
+            return self.expected_within(length, hold);
+        }
+        let until_refill = self.expected_within(length - length / 4, hold);
+        if until_refill >= Refill::MIN_UNITS {
+            return until_refill;
+        }
+        self.expected_within(length - length / 8, hold)
     }
 
     /// What is probably asked for in the next `micros` microseconds.
@@ -115,7 +128,7 @@ mod tests {
         let mut pace = Pace::new(0);
         assert_eq!(pace.order(HOLD / 2, HOLD, HOLD), 0);
         pace.count(1);
-        assert_eq!(pace.order(HOLD, HOLD, HOLD), 2);
+        assert_eq!(pace.order(HOLD, HOLD, HOLD), 3);
     }
 
     #[test]
@@ -128,15 +141,15 @@ mod tests {
             })
             .collect();
         // 2, 6, 14, 30 and 62 are expected; the first expectation is not trusted.
-        assert_eq!(orders, [0, 4 + 2, 10 + 3, 22 + 4, 46 + 6]);
+        assert_eq!(orders, [0, 5 + 2, 12 + 3, 26 + 5, 54 + 7]);
     }
 
     #[test]
     fn an_order_is_for_most_of_the_grant_and_for_all_of_a_windows_last_one() {
         let order = |length| busy(100).order(HOLD, HOLD, length);
         // Nothing was asked for meanwhile: 50 are expected.
-        assert_eq!(order(HOLD), 37 + 6);
-        assert_eq!(order(HOLD * 3 / 5), 22 + 4);
+        assert_eq!(order(HOLD), 43 + 6);
+        assert_eq!(order(HOLD * 3 / 5), 26 + 5);
         assert_eq!(order(HOLD / 2), 25 + 5);
         assert_eq!(order(HOLD / 100), 0);
     }
@@ -144,8 +157,8 @@ mod tests {
     #[test]
     fn a_busy_subject_is_not_forgotten_in_a_short_pause() {
         let mut pace = busy(100);
-        assert_eq!(pace.order(10 * HOLD, HOLD, HOLD), 37 + 6);
-        assert_eq!(pace.order(20 * HOLD, HOLD, HOLD), 18 + 4);
+        assert_eq!(pace.order(10 * HOLD, HOLD, HOLD), 43 + 6);
+        assert_eq!(pace.order(20 * HOLD, HOLD, HOLD), 21 + 4);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) enum Refill {
 
 impl Refill {
     /// Units that are worth asking for early. With fewer, hardly a request arrives during a call.
-    const MIN_UNITS: u64 = 64;
+    pub(crate) const MIN_UNITS: u64 = 64;
 
     /// The next refill after a grant of `length` out of a `hold`, which ends at `until`, if `units`
     /// are held then and the store has `remaining`. All times are in microseconds.
