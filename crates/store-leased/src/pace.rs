@@ -128,7 +128,7 @@ mod tests {
         let mut pace = Pace::new(0);
         assert_eq!(pace.order(HOLD / 2, HOLD, HOLD), 0);
         pace.count(1);
-        assert_eq!(pace.order(HOLD, HOLD, HOLD), 3);
+        assert_eq!(pace.order(HOLD, HOLD, HOLD), 2);
     }
 
     #[test]
