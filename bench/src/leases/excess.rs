@@ -28,10 +28,9 @@ pub(super) fn report(bench: &Bench) {
     let mut table = Table::new(&["four instances, a limit of 20,000", "admitted", "over"]);
     let mut worst = 0;
     // At five in a millisecond, they reach the limit together after a second.
-    for (rate, name) in [
-        (Rate::PerMillisecond(5), "5,000 requests/s each"),
-        (Rate::Most, "as fast as they can"),
-    ] {
+    for (rate, name) in
+        [(Rate::PerMillisecond(5), "5,000 requests/s each"), (Rate::Most, "as fast as they can")]
+    {
         let mut row = |who, admitted: u64| {
             let over = 100.0 * admitted.saturating_sub(LIMIT) as f64 / LIMIT as f64;
             table.row([format!("{who}, {name}"), admitted.to_string(), format!("{over:.0} %")]);
@@ -89,8 +88,7 @@ async fn sum(tasks: Vec<JoinHandle<u64>>) -> u64 {
     admitted
 }
 
-/// The same by limitador, whose program (`limitador-cached`) `bench/run` builds where there is a
-/// RocksDB.
+/// The same by limitador, if `bench/run` could build its program (`limitador-cached`).
 fn admitted_by_limitador(redis: &str, rate: Rate) -> Option<u64> {
     let mut command = Command::new(env::var_os("LIMITADOR_CACHED_BIN")?);
     command.arg(redis);

@@ -62,7 +62,9 @@ impl Figures {
     fn measure(servers: &[Running; 2], redis: &Redis, options: Options) -> Self {
         let mut figures = Self::default();
         // The pace is learned, and connections are open.
-        servers.each_ref().map(|server| load::run(server, options));
+        for server in servers {
+            load::run(server, options);
+        }
         for round in 0..ROUNDS {
             for which in in_turns(round) {
                 let (before, started) = (Commands::read(redis), now());
