@@ -186,7 +186,8 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
                 }
             }
         }
-        self.call(batch).await
+        let answer = self.call(batch).await;
+        self.or_held(batch, answer)
     }
 
     /// The answer of the store. If it does not admit, a request that asked early, and so took
