@@ -4,9 +4,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
-use super::candidate::{Running, Surface};
+use super::{
+    candidate::{Running, Surface},
+    open_loop,
+};
 use crate::options::Options;
 
 /// Results of one round of one server.
@@ -51,7 +55,28 @@ pub(crate) fn run(running: &Running, options: Options) -> Figures {
     let requests = 160_000 / options.thinning().min(4);
     match running.candidate.surface() {
         Surface::Rest => wrk(running, if options.is_quick() { 2 } else { 4 }),
-        Surface::Grpc => h2load(running, requests),
+        Surface::Grpc => h2load(running, &["-n".to_owned(), requests.to_string()]),
+    }
+}
+
+/// The 99th percentile of latency at `rate` requests per second, in microseconds.
+pub(crate) fn tail(running: &Running, rate: f64, time: Duration) -> f64 {
+    match running.candidate.surface() {
+        Surface::Rest => {
+            let question = running.candidate.question();
+            let body = String::from_utf8(question.body).expect("a JSON body");
+            let (path, length) = (question.path, body.len());
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\n\r\n{body}"
+            );
+            open_loop::open_with(running.port, time, rate, &request).per_mille(990)
+        }
+        Surface::Grpc => {
+            let of_a_connection = rate / GRPC_CONNECTIONS as f64;
+            let seconds = format!("{}", time.as_secs());
+            h2load(running, &[format!("--rps={of_a_connection:.0}"), "-D".to_owned(), seconds]).p99
+        }
     }
 }
 
@@ -84,21 +109,16 @@ fn wrk(running: &Running, seconds: u32) -> Figures {
     Figures { rate: requests / micros * 1e6, p50, p99, cpu }
 }
 
-fn h2load(running: &Running, requests: usize) -> Figures {
+/// Loads with as many requests as `amount` says.
+fn h2load(running: &Running, amount: &[String]) -> Figures {
     let question = running.candidate.question();
     let (body, log) = (scratch(running, "body"), scratch(running, "log"));
     fs::write(&body, &question.body).expect("a body");
     let _ = fs::remove_file(&log);
     let before = running.cpu_seconds();
     let mut command = on_its_cores("h2load", running);
-    command.args([
-        "-n",
-        &requests.to_string(),
-        "-c",
-        &GRPC_CONNECTIONS.to_string(),
-        "-m",
-        &GRPC_STREAMS.to_string(),
-    ]);
+    command.args(amount);
+    command.args(["-c", &GRPC_CONNECTIONS.to_string(), "-m", &GRPC_STREAMS.to_string()]);
     command.arg("-d").arg(&body).arg(format!("--log-file={}", log.display()));
     command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
     command.arg(running.url(question.path));
@@ -108,23 +128,21 @@ fn h2load(running: &Running, requests: usize) -> Figures {
         line.strip_prefix("finished in ")?.split(", ").nth(1)?.split(' ').next()?.parse().ok()
     });
     let rate: f64 = rate.unwrap_or_else(|| panic!("h2load said: {text}"));
-    assert!(
-        text.contains(&format!("{requests} succeeded")),
-        "{}: {text}",
-        running.candidate.name()
-    );
-    let cpu = (running.cpu_seconds() - before) * 1e6 / requests as f64;
-    let (p50, p99) = percentiles(&log);
+    let all = text.contains(" 0 failed, 0 errored, 0 timeout");
+    assert!(all, "{}: {text}", running.candidate.name());
+    let micros = latencies(&log);
+    let cpu = (running.cpu_seconds() - before) * 1e6 / micros.len() as f64;
+    let (p50, p99) = (micros[micros.len() / 2], micros[micros.len() * 99 / 100]);
     Figures { rate, p50, p99, cpu }
 }
 
 /// The log has a line for each request: when it began, its status, its microseconds.
-fn percentiles(log: &Path) -> (f64, f64) {
+fn latencies(log: &Path) -> Vec<f64> {
     let text = fs::read_to_string(log).expect("h2load's log");
     let micros = text.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse().ok());
     let mut micros: Vec<f64> = micros.collect();
     micros.sort_by(f64::total_cmp);
-    (micros[micros.len() / 2], micros[micros.len() * 99 / 100])
+    micros
 }
 
 fn scratch(running: &Running, name: &str) -> PathBuf {

@@ -29,17 +29,32 @@ enum Pace {
     Open(Duration),
 }
 
-/// Runs a closed loop for `time`.
+/// Writes the next request.
+type Ask<'a> = &'a dyn Fn(&mut Random) -> String;
+
+/// Runs a closed loop of keyed checks for `time`.
 pub(super) fn closed(port: u16, time: Duration) -> Stretch {
-    run(port, time, Pace::Closed)
+    run(port, time, Pace::Closed, &keyed)
 }
 
-/// Runs an open loop for `time`, at `rate` requests per second.
+/// Runs an open loop of keyed checks for `time`, at `rate` requests per second.
 pub(super) fn open(port: u16, time: Duration, rate: f64) -> Stretch {
-    run(port, time, Pace::Open(Duration::from_secs_f64(CONNECTIONS as f64 / rate)))
+    run(port, time, Pace::open(rate), &keyed)
 }
 
-fn run(port: u16, time: Duration, pace: Pace) -> Stretch {
+/// Runs an open loop of one request for `time`, at `rate` requests per second.
+pub(super) fn open_with(port: u16, time: Duration, rate: f64, request: &str) -> Stretch {
+    run(port, time, Pace::open(rate), &|_| request.to_owned())
+}
+
+fn keyed(random: &mut Random) -> String {
+    let subject = random.below(SUBJECTS);
+    format!(
+        "GET /api/v1/rate-limit/check?algorithm=TOKEN_BUCKET&key=user:{subject} HTTP/1.1\r\nhost: bench\r\n\r\n"
+    )
+}
+
+fn run(port: u16, time: Duration, pace: Pace, ask: Ask<'_>) -> Stretch {
     let started = now();
     let mut connections: Vec<Paced> =
         (0..CONNECTIONS).map(|number| Paced::open(port, number, started, pace)).collect();
@@ -47,12 +62,19 @@ fn run(port: u16, time: Duration, pace: Pace) -> Stretch {
     // One thread that never sleeps, so that wake-ups do not add to latency.
     while now() < started + time {
         for connection in &mut connections {
-            latencies.extend(connection.go_on().expect("every request is answered"));
+            latencies.extend(connection.go_on(ask).expect("every request is answered"));
         }
     }
     let rate = latencies.len() as f64 / started.elapsed().as_secs_f64();
     latencies.sort_by(f64::total_cmp);
     Stretch { rate, latencies }
+}
+
+impl Pace {
+    /// All connections together send `rate` requests per second.
+    fn open(rate: f64) -> Self {
+        Self::Open(Duration::from_secs_f64(CONNECTIONS as f64 / rate))
+    }
 }
 
 /// A connection that sends requests when they are due.
@@ -77,13 +99,10 @@ impl Paced {
     }
 
     /// Sends a due request, or reads a response; returns the latency of a complete one.
-    fn go_on(&mut self) -> io::Result<Option<f64>> {
+    fn go_on(&mut self, ask: Ask<'_>) -> io::Result<Option<f64>> {
         if !self.waits {
             if now() >= self.due {
-                let subject = self.random.below(SUBJECTS);
-                let request = format!(
-                    "GET /api/v1/rate-limit/check?algorithm=TOKEN_BUCKET&key=user:{subject} HTTP/1.1\r\nhost: bench\r\n\r\n"
-                );
+                let request = ask(&mut self.random);
                 self.connection.send(request.as_bytes())?;
                 self.waits = true;
             }

@@ -111,7 +111,8 @@ impl Fleet {
         let which = self.any();
         let instance = Rc::clone(&self.instances[which]);
         let (world, terms) = (Arc::clone(&self.world), Rc::clone(&self.terms));
-        world.books().arrives(subject, world.time.now());
+        let arrived = world.time.now();
+        world.books().arrives(subject, arrived);
         self.executor.spawn(async move {
             let name = subject.to_string();
             let key = Key::new(&name).expect("digits are a key");
@@ -119,6 +120,7 @@ impl Fleet {
             let check = terms.extra.map_or(check, |extra| check.with_extra(extra));
             let answer = instance.apply(Verb::Acquire, &Batch::from(check)).await;
             let mut books = world.books();
+            books.report.delayed += u64::from(world.time.now() > arrived);
             match answer.as_deref() {
                 // What the store admits, it has recorded.
                 Ok([outcome]) if outcome.allowed && outcome.leased => {

@@ -13,6 +13,8 @@ pub struct Report {
     pub ideal: u64,
     /// Requests without an answer: the failure policy decides them.
     pub unanswered: u64,
+    /// Requests that waited for the store.
+    pub delayed: u64,
     /// Calls to the store that grant nothing.
     pub plain_calls: u64,
     /// Calls to the store that may grant units.

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use headgate::{Check, Extra, Grant, Limit, Outcome, OwnedKey, Timestamp};
 use smallvec::SmallVec;
 
-use crate::{flight::Ended, hand::Hand, pace::Pace};
+use crate::{
+    answer::Answer, denial::Denial, flight::Ended, hand::Hand, pace::Pace, refill::Refill,
+};
 
 /// What this process holds of one subject under one limit, and knows about it.
 #[derive(Debug)]
@@ -18,32 +20,13 @@ pub(crate) struct Holding {
     outdated: Vec<Return>,
     denial: Option<Denial>,
     pub(crate) pace: Pace,
+    refill: Refill,
     /// The call that is under way.
     pub(crate) flight: Option<Arc<Ended>>,
     /// Units needed by the requests that wait for it.
     pub(crate) waiting: u64,
+    /// The last answer of the store.
     last: Answer,
-}
-
-/// A denial by the store. Until it ends, its cost is not admitted.
-#[derive(Clone, Copy, Debug)]
-struct Denial {
-    cost: u64,
-    remaining: u64,
-    until: u64,
-    retry_at: u64,
-}
-
-/// The last answer of the store.
-#[derive(Clone, Copy, Debug)]
-struct Answer {
-    /// Steady time from before the call.
-    sent: u64,
-    at: Timestamp,
-    reset_at: u64,
-    remaining: u64,
-    /// Steady time until which it is repeated for a batch that another limit denies.
-    until: u64,
 }
 
 /// Units to return.
@@ -58,8 +41,12 @@ pub(crate) struct Return {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     New,
+    /// It is about to call the store.
+    Calls,
     /// It has waited for a call.
     Waited,
+    /// The store has not admitted it.
+    Refused,
 }
 
 /// A decision from what is known here.
@@ -81,6 +68,7 @@ impl Holding {
             outdated: Vec::new(),
             denial: None,
             pace: Pace::new(since),
+            refill: Refill::Never,
             flight: None,
             waiting: 0,
             last: Answer::none(since),
@@ -118,24 +106,59 @@ impl Holding {
     }
 
     /// Decides from what is held, if that is enough. Units that other requests are waiting for are
-    /// left to them.
+    /// left to them, and a request that asks for more decides nothing.
     pub(crate) fn decide(&mut self, check: &Check<'_>, turn: Turn, now: u64) -> Local {
         let cost = check.cost().get();
+        if self.refills(check, turn, now) {
+            return Local::Unknown;
+        }
         if let Some(taken) = self.take(check, turn, now) {
             self.pace.count(cost);
             return Local::Admitted(self.admission(now), taken);
         }
-        if self.denial(check, now).is_none() {
+        if turn == Turn::Refused || self.denial(check, now).is_none() {
             return Local::Unknown;
         }
         self.pace.count(cost);
         Local::Denied
     }
 
+    /// Returns `true` if this request asks for more, although there may be enough for it.
+    fn refills(&mut self, check: &Check<'_>, turn: Turn, now: u64) -> bool {
+        let is_due = turn == Turn::New
+            && check.extra().is_some()
+            && self.flight.is_none()
+            && self.refill.is_due(self.units(now), now);
+        if is_due {
+            self.refill = Refill::Claimed;
+        }
+        is_due || turn == Turn::Calls && self.refill == Refill::Claimed
+    }
+
+    /// Returns `true` if a call is needed for a check, or about to be made to have more.
+    pub(crate) fn needs_call(&self, check: &Check<'_>, now: u64) -> bool {
+        let needed = check.cost().get().saturating_add(self.waiting);
+        self.units(now) < needed || self.refill == Refill::Claimed
+    }
+
+    /// The units to ask for now, so that at most `most` are held: what is worth it by the subject's
+    /// pace, and what requests are waiting for.
+    pub(crate) fn order(&mut self, now: u64, hold: u64, most: u64) -> u64 {
+        self.refill = Refill::Never;
+        let at = self.last.time(now);
+        let length = Grant::end(&self.limit, micros(hold), at).since(at);
+        let order = self.pace.order(now, hold, length).max(self.waiting);
+        let left = self.units(now);
+        // What ends soon goes back, as far as it is not used before.
+        let ends = self.hands.last().map_or(0, |hand| hand.until.saturating_sub(now));
+        let used = self.pace.expected_within(ends.saturating_sub(hold / 8), hold).min(left);
+        order.saturating_sub(used).min(most.saturating_sub(left))
+    }
+
     /// Takes the cost from what is held; the first to end is used first.
     fn take(&mut self, check: &Check<'_>, turn: Turn, now: u64) -> Option<Hand> {
         let cost = check.cost().get();
-        let reserved = if turn == Turn::New { self.waiting } else { 0 };
+        let reserved = if matches!(turn, Turn::New | Turn::Calls) { self.waiting } else { 0 };
         if check.extra().is_none() || self.units(now) < cost.saturating_add(reserved) {
             return None;
         }
@@ -149,7 +172,7 @@ impl Holding {
     pub(crate) fn denial(&self, check: &Check<'_>, now: u64) -> Option<Outcome> {
         let denial = self.denial.filter(|it| it.until > now && it.cost == check.cost().get())?;
         let retry_after = micros(denial.retry_at.saturating_sub(now));
-        let (reset_after, at) = (self.reset_after(now), self.time(now));
+        let (reset_after, at) = (self.last.reset_after(now), self.last.time(now));
         let (capacity, left) = (self.limit.capacity(), denial.remaining);
         Some(Outcome::denial(capacity, left, reset_after, retry_after, at).leased())
     }
@@ -159,7 +182,7 @@ impl Holding {
         let Answer { remaining, until, .. } = self.last;
         self.denial(check, now).or_else(|| {
             let is_known = until > now && remaining >= check.cost().get();
-            let (reset_after, at) = (self.reset_after(now), self.time(now));
+            let (reset_after, at) = (self.last.reset_after(now), self.last.time(now));
             let capacity = self.limit.capacity();
             is_known.then(|| Outcome::admission(capacity, remaining, reset_after, at).leased())
         })
@@ -171,17 +194,8 @@ impl Holding {
     }
 
     fn admission(&self, now: u64) -> Outcome {
-        let (reset_after, at) = (self.reset_after(now), self.time(now));
+        let (reset_after, at) = (self.last.reset_after(now), self.last.time(now));
         Outcome::admission(self.limit.capacity(), self.units(now), reset_after, at).leased()
-    }
-
-    fn reset_after(&self, now: u64) -> Duration {
-        micros(self.last.reset_at.saturating_sub(now))
-    }
-
-    /// The time of the store, as far as it is known.
-    fn time(&self, now: u64) -> Timestamp {
-        self.last.at.plus(now.saturating_sub(self.last.sent))
     }
 
     /// Puts back units that were taken for a batch that was denied. Under another limit they are
@@ -203,7 +217,7 @@ impl Holding {
     ) -> u64 {
         let ended = self.hands.iter().filter(|hand| hand.until <= sent);
         let lost = ended.map(|hand| hand.units).sum();
-        self.hands.retain(|hand| hand.until > sent);
+        self.hands.retain(|hand| hand.until > sent && hand.units > 0);
         let cost = check.cost().get();
         let reset_at = sent.saturating_add(as_micros(outcome.reset_after));
         let (at, remaining, until) = (outcome.at, outcome.remaining, sent.saturating_add(hold));
@@ -216,14 +230,13 @@ impl Holding {
         } else {
             self.pace.denied();
         }
-        if let Some((cost, wait)) = denied_for(check, outcome, hold) {
-            let retry_at = sent.saturating_add(wait);
-            let until = retry_at.min(sent.saturating_add(hold));
-            self.denial = Some(Denial { cost, remaining: outcome.remaining, until, retry_at });
-        }
+        self.denial = Denial::learned(check, outcome, sent, hold).or(self.denial);
         if let Some(Grant { units, until }) = outcome.grant() {
             let length = until.since(outcome.at);
-            self.add(Hand { units, until: sent.saturating_add(length), granted_until: until });
+            let end = sent.saturating_add(length);
+            self.add(Hand { units, until: end, granted_until: until });
+            let units = self.units(sent);
+            self.refill = Refill::after(units, outcome.remaining, [end, length, hold]);
         }
         lost
     }
@@ -278,39 +291,10 @@ impl Holding {
     }
 }
 
-impl Answer {
-    const fn none(now: u64) -> Self {
-        Self { sent: now, at: Timestamp::from_micros(0), reset_at: now, remaining: 0, until: 0 }
-    }
-}
-
-/// The cost that the store will not admit, and for how long, in microseconds.
-fn denied_for(check: &Check<'_>, outcome: &Outcome, hold: u64) -> Option<(u64, u64)> {
-    let cost = check.cost().get();
-    if !outcome.allowed {
-        let wait =
-            as_micros(outcome.retry_after).max(check.extra().map_or(0, |_| pause(outcome, hold)));
-        return (outcome.remaining < cost).then_some((cost, wait));
-    }
-    // If the store granted all it had, it hardly has more when that is used.
-    let granted = outcome.grant().map_or(0, |grant| grant.units);
-    let took_all = check.extra().is_some_and(|extra| extra.units() > granted);
-    (took_all && outcome.remaining == 0).then(|| (1, pause(outcome, hold)))
-}
-
-/// Shortest time between two calls for a leased subject that is used up, in microseconds.
-///
-/// A fast limit returns single units, and would be asked for each of them. A quarter of the hold
-/// later, some have come together. An eighth of the time in which all return is not enough to lose
-/// any to a full bucket.
-fn pause(outcome: &Outcome, hold: u64) -> u64 {
-    (hold / 4).min(as_micros(outcome.reset_after) / 8)
-}
-
-const fn micros(micros: u64) -> Duration {
+pub(crate) const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-fn as_micros(duration: Duration) -> u64 {
+pub(crate) fn as_micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

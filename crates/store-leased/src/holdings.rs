@@ -137,12 +137,10 @@ impl Holdings {
         let is_known = shard.subjects.contains_key(&subject);
         let since = if is_known { now } else { self.recent.see(subject, now, hold)? };
         let holding = self.entry(shard, subject, check, since, now)?;
-        let needs = check.cost().get().saturating_add(holding.waiting);
-        (holding.units(now) < needs).then_some(holding)
+        holding.needs_call(check, now).then_some(holding)
     }
 
-    /// The units to take in advance, up to `most`: what is worth it by the subject's pace, and what
-    /// requests are waiting for.
+    /// The units to take in advance, so that at most `most` are held.
     pub(crate) fn worth(
         &self,
         subject: Fingerprint,
@@ -152,11 +150,7 @@ impl Holdings {
         most: u64,
     ) -> u64 {
         self.with(subject, |holding| {
-            if !holding.is_of(check.limit()) {
-                return 0;
-            }
-            let order = holding.pace.order(now, hold);
-            order.max(holding.waiting).saturating_sub(holding.units(now)).min(most)
+            if holding.is_of(check.limit()) { holding.order(now, hold, most) } else { 0 }
         })
         .unwrap_or_default()
     }

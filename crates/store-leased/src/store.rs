@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use headgate::{
-    Batch, Check, CheckMode, Clock, Extra, Grant, HoldersFuture, Key, Limit, Outcome, Outcomes,
-    Store, StoreError, StoreFuture, SystemClock, Verb,
+    Batch, Check, CheckMode, Clock, Extra, Grant, HoldersFuture, Key, Outcome, Outcomes, Store,
+    StoreError, StoreFuture, SystemClock, Verb,
 };
 use smallvec::SmallVec;
 
@@ -12,11 +12,11 @@ use crate::{
     Stats,
     fingerprint::{Fingerprint, Fingerprints},
     flight::{Boarding, Flight, Waiting},
-    hand::Hand,
-    holding::{Holding, Local, Turn},
+    holding::{Holding, Local, Turn, as_micros},
     holdings::Holdings,
     returns::{Returns, give_back},
     stats::{Counters, count},
+    taken::Taken,
 };
 
 /// Decides from units that the store granted in advance, and asks it for more.
@@ -33,13 +33,6 @@ pub struct LeasedStore<S, C = SystemClock> {
 }
 
 type Flights<'h> = SmallVec<[Flight<'h>; 1]>;
-
-/// Units taken from what is held for a batch. Unless the batch is admitted, they are put back, also
-/// if its caller hangs up.
-struct Taken<'s> {
-    holdings: &'s Holdings,
-    hands: SmallVec<[(Fingerprint, &'s Limit, Hand); 2]>,
-}
 
 impl<S: Store> LeasedStore<S> {
     /// Leases from `store`.
@@ -176,7 +169,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
                     if let (Err(error), [_]) = (&answer, batch.checks()) {
                         flights.iter().for_each(|flight| flight.fail(error));
                     }
-                    return answer;
+                    return self.or_held(batch, answer);
                 }
                 Err(waiting) => {
                     let error = waiting.ended().await;
@@ -193,7 +186,21 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
                 }
             }
         }
-        self.call(batch).await
+        let answer = self.call(batch).await;
+        self.or_held(batch, answer)
+    }
+
+    /// The answer of the store. If it does not admit, a request that asked early, and so took
+    /// nothing, takes from what is held now.
+    fn or_held(
+        &self,
+        batch: &Batch<'_>,
+        answer: Result<Outcomes, StoreError>,
+    ) -> Result<Outcomes, StoreError> {
+        if answer.as_ref().is_ok_and(|outcomes| !is_blocked(batch, outcomes)) {
+            return answer;
+        }
+        self.decide(batch, Turn::Refused).map_or(answer, Ok)
     }
 
     /// Leads the calls for the subjects of which something is needed. If there is one under way for
@@ -236,7 +243,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
             }
             let subject = self.holdings.fingerprint(check.key());
             if let Local::Admitted(outcome, hand) =
-                self.decide_check(subject, check, Turn::New, now)
+                self.decide_check(subject, check, Turn::Calls, now)
             {
                 taken.add(subject, check.limit(), hand);
                 local.push(Some(outcome));
@@ -257,9 +264,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         let sent = self.clock.steady();
         let answer = self.store.apply(verb, &asked).await?;
         self.learn(&asked, &answer, sent);
-        let blocks =
-            |(check, outcome): (&Check<'_>, &Outcome)| !outcome.allowed && check.mode().can_block();
-        if !asked.checks().iter().zip(answer.iter()).any(blocks) {
+        if !is_blocked(&asked, &answer) {
             taken.keep();
         }
         let mut answer = answer.into_iter();
@@ -347,42 +352,19 @@ impl<S, C> fmt::Debug for LeasedStore<S, C> {
     }
 }
 
-// === impl Taken ===
-
-impl<'s> Taken<'s> {
-    fn none(holdings: &'s Holdings) -> Self {
-        Self { holdings, hands: SmallVec::new() }
-    }
-
-    fn add(&mut self, subject: Fingerprint, limit: &'s Limit, hand: Hand) {
-        self.hands.push((subject, limit, hand));
-    }
-
-    /// The batch is admitted: the units are used.
-    fn keep(mut self) {
-        self.hands.clear();
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        for (subject, limit, hand) in self.hands.drain(..) {
-            self.holdings.with(subject, |holding| holding.put_back(limit, hand));
-        }
-    }
-}
-
 /// The checks that are decided from what is held or known, if possible.
 fn required<'b, 'c>(batch: &'b Batch<'c>) -> impl Iterator<Item = &'b Check<'c>> {
     batch.checks().iter().filter(|check| is_leasable(check))
+}
+
+/// Returns `true` if one of the checks denies the batch.
+fn is_blocked(batch: &Batch<'_>, outcomes: &Outcomes) -> bool {
+    let mut answers = batch.checks().iter().zip(outcomes);
+    answers.any(|(check, outcome)| !outcome.allowed && check.mode().can_block())
 }
 
 /// Returns `true` if units of the check can be taken in advance, and its denial can be repeated. A
 /// place of a concurrency limit has a holder, and may be free at any time.
 fn is_leasable(check: &Check<'_>) -> bool {
     check.mode() == CheckMode::Required && check.limit().places().is_none()
-}
-
-fn as_micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

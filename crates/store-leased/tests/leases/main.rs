@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod exactness;
+mod refill;
 mod support;
 
 use std::{sync::Arc, time::Duration};

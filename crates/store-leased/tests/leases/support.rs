@@ -75,16 +75,22 @@ impl Store for Remote {
 }
 
 /// A process that leases.
-pub(crate) struct Instance(LeasedStore<Remote, Arc<ManualClock>>);
+pub(crate) struct Instance(LeasedStore<Remote, Arc<ManualClock>>, Arc<ManualClock>);
 
 impl Instance {
     pub(crate) fn new(remote: &Remote, clock: &Arc<ManualClock>) -> Self {
-        Self(LeasedStore::with_clock(remote.clone(), Arc::clone(clock)))
+        Self(LeasedStore::with_clock(remote.clone(), Arc::clone(clock)), Arc::clone(clock))
     }
 
     /// With room for few subjects.
     pub(crate) fn with_room(remote: &Remote, clock: &Arc<ManualClock>, subjects: usize) -> Self {
-        Self(LeasedStore::with_clock(remote.clone(), Arc::clone(clock)).reproducible(subjects, 1))
+        let Self(store, clock) = Self::new(remote, clock);
+        Self(store.reproducible(subjects, 1), clock)
+    }
+
+    /// Time passes until the next request of a busy subject.
+    pub(crate) fn advance(&self) {
+        self.1.advance(Duration::from_micros(100));
     }
 
     pub(crate) fn store(&self) -> &LeasedStore<Remote, Arc<ManualClock>> {

@@ -1,0 +1,34 @@
+//! The last answer of the store about a subject.
+
+use std::time::Duration;
+
+use headgate::Timestamp;
+
+use crate::holding::micros;
+
+/// An answer of the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// Steady time from before the call.
+    pub(crate) sent: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) reset_at: u64,
+    pub(crate) remaining: u64,
+    /// Steady time until which it is repeated for a batch that another limit denies.
+    pub(crate) until: u64,
+}
+
+impl Answer {
+    pub(crate) const fn none(now: u64) -> Self {
+        Self { sent: now, at: Timestamp::from_micros(0), reset_at: now, remaining: 0, until: 0 }
+    }
+
+    pub(crate) fn reset_after(&self, now: u64) -> Duration {
+        micros(self.reset_at.saturating_sub(now))
+    }
+
+    /// The time of the store, as far as it is known.
+    pub(crate) fn time(&self, now: u64) -> Timestamp {
+        self.at.plus(now.saturating_sub(self.sent))
+    }
+}
