@@ -65,11 +65,11 @@ struct RuleHolders {
     limit: u64,
     taken: u64,
     total: u64,
-    holders: Vec<Holder>,
+    holders: Vec<HeldPlaces>,
 }
 
 #[derive(Deserialize)]
-struct Holder {
+struct HeldPlaces {
     holder: String,
     places: u64,
     expires_at: String,
