@@ -21,6 +21,7 @@ pub(super) struct Table {
     pub(super) is_running: bool,
 }
 
+#[expect(clippy::large_enum_variant, reason = "an entry is kept almost all of the time")]
 enum Entry {
     Kept(HeldPlace, Instant),
     /// The task has the place.
@@ -38,6 +39,7 @@ pub(super) enum Job {
 }
 
 /// What the task does next.
+#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
 pub(super) enum Next {
     Job(Job),
     /// Nothing is due before that time.
