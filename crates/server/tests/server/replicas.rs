@@ -92,8 +92,10 @@ async fn two_replicas_admit_exactly_the_limit_and_reload_each_others_rules() {
     assert!(took < Duration::from_secs(1), "{took:?}");
 
     let replies = join_all((0..400).map(|i| [&one, &other][i % 2].check_user("u1"))).await;
-    let admitted = replies.iter().filter(|reply| reply.json()["allowed"] == true).count();
-    assert_eq!(admitted, 50);
+    let admitted = replies.iter().filter(|reply| reply.json()["allowed"] == true);
+    let admitted: Vec<&str> = admitted.map(|reply| &*reply.text).collect();
+    // An answer says if Redis did not decide it.
+    assert_eq!(admitted.len(), 50, "{admitted:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

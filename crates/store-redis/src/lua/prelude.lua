@@ -101,22 +101,24 @@ end
 
 -- What is pending, as it is stored: after a summary for reservation_path.lua, if there are no grants
 -- and nothing of the leases has refilled: ~first end of a lease or a settled one,time until which the
--- key lives or 0 if that is not known,units of the leases,number of leases,number of settled ones,
--- length of the leases with a semicolon before each.
+-- key lives at least (expire),units of the leases,number of leases,number of settled ones,length of
+-- the leases with a semicolon before each.
 local function write_summary(s)
   local pending = write_pending(s)
   if pending == '' or #s.grants > 0 then return pending end
   local leases = table.concat(write_leases(s), ';')
   local length = leases == '' and 0 or #leases + 1
-  local ends, units = MAX_UNITS, 0
+  local ends, lives_until, units = MAX_UNITS, 0, 0
   for _, l in ipairs(s.leases) do
     if l.lost > 0 or l.part > 0 then return pending end
-    ends, units = math.min(ends, l.expires), units + l.units
+    ends, lives_until = math.min(ends, l.expires), math.max(lives_until, l.expires)
+    units = units + l.units
   end
   for _, d in ipairs(s.done) do
-    ends = math.min(ends, d.ends)
+    ends, lives_until = math.min(ends, d.ends), math.max(lives_until, d.ends)
   end
-  return string.format('~%.0f,0,%.0f,%d,%d,%d;%s', ends, units, #s.leases, #s.done, length, pending)
+  local summary = string.format('~%.0f,%.0f,%.0f,%d,%d,%d', ends, lives_until, units, #s.leases, #s.done, length)
+  return summary .. ';' .. pending
 end
 
 -- Sets the TTL of the key to `micros` after s.now or, if there are grants, after the last of them

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use headgate::{Algorithm, Cost, FailMode, LeaseId, Limit, StoreError, Verb};
+use headgate::{
+    Algorithm, Check, Cost, FailMode, Key, LeaseId, Limit, Spent, Store as _, StoreError, Verb,
+};
 use headgate_testkit::{Redis, require};
 
 use crate::support::{acquire, apply, per_minute, runtime, store};
@@ -181,6 +183,31 @@ fn a_bucket_returns_to_the_fast_path_after_its_leases() {
         assert_eq!((outcome.allowed, outcome.remaining), (true, 7), "{name}");
         let stats = redis.cli(&["INFO", "commandstats"]);
         assert!(!stats.contains("cmdstat_hmget"), "{name} took the slow path: {stats}");
+    }
+}
+
+/// A reservation of several keys takes the slow path, and the settlement of one the fast one.
+#[test]
+fn a_settlement_does_not_shorten_the_ttl() {
+    const LEASE: Duration = Duration::from_secs(3_600);
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let window = Duration::from_secs(1);
+    for algorithm in
+        [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::SlidingWindowCounter]
+    {
+        let limit = Limit::new(algorithm, 10, window).unwrap();
+        let (name, id) = (algorithm.name(), LeaseId::from(1));
+        let reserve = Verb::Reserve { id, lease: LEASE };
+        runtime.block_on(apply(&store, reserve, &[name, "other"], &limit)).unwrap();
+        let check = Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+        let settle = check.spent(Spent::within_the_limit(0)).into();
+        let settled = runtime.block_on(store.apply(Verb::Commit(id), &settle)).unwrap()[0];
+        assert!(settled.allowed, "{name}");
+        let ttl: u64 = redis.cli(&["TTL", name]).parse().unwrap();
+        assert!(ttl >= LEASE.as_secs() - 60, "{name}: {ttl} s");
+        redis.cli(&["DEL", "other"]);
     }
 }
 
