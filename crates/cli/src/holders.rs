@@ -27,7 +27,7 @@ pub(crate) struct Holders {
     #[arg(long, value_name = "NUMBER", default_value_t = 100, conflicts_with_all = ["attributes", "end"])]
     max: u32,
     /// End the lease of this holder: its places are free at once, and its next renewal is refused.
-    #[arg(long, value_name = "HOLDER")]
+    #[arg(long, value_name = "HOLDER", allow_hyphen_values = true)]
     end: Option<String>,
     #[command(flatten)]
     options: ServerOptions,
