@@ -2,9 +2,14 @@
 //!
 //! Binding port 0 returns a port of the range of outgoing connections, which any client can take
 //! before the server binds it, or while a killed server is down. These ports are below that range.
+//!
+//! A port belongs to the process that got it until that process ends, also while nothing listens on
+//! it. Otherwise a test of another process could start its server on the port of one that is down,
+//! and the clients of both would use it.
 
 use std::{
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    mem,
+    net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket},
     process,
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -24,8 +29,9 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// Returns a loopback port on which nothing listens, nor on the port 10,000 above it (a Redis
 /// Cluster node's bus).
 ///
-/// No two calls in one process return the same port until 10,000 calls later. Another process may
-/// still take it first: start the server, and on "Address already in use" call again.
+/// No other call on this machine returns it while this process runs. A process that does not use
+/// this function may still take it first: start the server, and on "Address already in use" call
+/// again.
 ///
 /// # Panics
 ///
@@ -33,8 +39,19 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub fn free_port() -> u16 {
     (0..COUNT)
         .map(|_| candidate(NEXT.fetch_add(1, Ordering::Relaxed)))
-        .find(|&port| can_bind(port) && can_bind(port + BUS_OFFSET))
+        .find(|&port| reserve(port))
         .expect("a free loopback port")
+}
+
+/// Reserves a port until the process ends, if it is free: by the UDP port of the same number, which
+/// no server needs.
+fn reserve(port: u16) -> bool {
+    let Ok(reservation) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) else { return false };
+    let is_free = can_bind(port) && can_bind(port + BUS_OFFSET);
+    if is_free {
+        mem::forget(reservation);
+    }
+    is_free
 }
 
 /// Returns true if something accepts connections on this loopback port.
@@ -60,6 +77,11 @@ mod tests {
         let (one, two) = (free_port(), free_port());
         assert_ne!(one, two);
         assert!(can_bind(one) && can_bind(one + BUS_OFFSET));
+    }
+
+    #[test]
+    fn a_port_is_reserved_while_nothing_listens_on_it() {
+        assert!(!reserve(free_port()));
     }
 
     #[test]
