@@ -127,15 +127,15 @@ async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
     outage.assert_only("local", None);
     strict_outage.assert_only("u1", Some((false, CLOSED)));
     strict_outage.assert_only("open", Some((true, OPEN)));
-    // A busy machine may take 50 ms for anything. A request that waited for the store would take
+    // A busy machine may take a second for anything. A request that waited for the store would take
     // the timeout, which is 100 ms by default and 30 s here.
-    let most = (3 * normal.p99()).max(Duration::from_millis(50));
+    let most = (3 * normal.p99()).max(Duration::from_secs(1));
     assert!(outage.p99() <= most, "{:?} in the outage, {:?} before", outage.p99(), normal.p99());
 
     redis.restart();
     let back = Instant::now();
     while server.check_user("u1").await.json()["reason"] != "" {
-        assert!(back.elapsed() < Duration::from_secs(5), "it has not recovered");
+        assert!(back.elapsed() < Duration::from_secs(30), "it has not recovered");
     }
 }
 
