@@ -40,7 +40,7 @@ calendar.room, calendar.take, calendar.record = fixed_window.room, fixed_window.
 function calendar.save(s)
   redis.call('HSET', s.key, 'count', s.count, 'start', s.start, 'finish', s.finish)
   if has_pending(s) then
-    redis.call('HSET', s.key, 'leases', write_pending(s))
+    redis.call('HSET', s.key, 'leases', (write_pending(s)))
   elseif s.had_pending then
     redis.call('HDEL', s.key, 'leases')
   end

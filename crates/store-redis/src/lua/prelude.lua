@@ -51,52 +51,66 @@ end
 --                                    of a bucket that have refilled, and a fraction in 1/window
 --   +units:ends                      a grant, in the order of their ends
 --   !id/spent/returned/owed/until    a settled lease
--- The summary in front of them (write_summary) is not needed here.
+--   ~                                the summary (write_summary), which is not needed here
+-- Settled leases stay texts: they are many, and all but one are only copied.
 local function read_pending(s, text)
   s.leases, s.grants, s.granted, s.done = {}, {}, 0, {}
   if not text then return end
-  for id, units, taken, expires, more in string.gmatch(text, '(%x+):(%d+):(%d+):(%d+)([:%d]*)') do
-    local used, lost, part = string.match(more, '^:(%d+):(%d+):(%d+)$')
-    s.leases[#s.leases + 1] = {
-      id = id, units = tonumber(units), taken = tonumber(taken), expires = tonumber(expires),
-      used = tonumber(used or 0), lost = tonumber(lost or 0), part = tonumber(part or 0),
-    }
+  local byte, match = string.byte, string.match
+  for entry in string.gmatch(text, '[^;]+') do
+    local kind = byte(entry)
+    if kind == 33 then -- !
+      s.done[#s.done + 1] = entry
+    elseif kind == 43 then -- +
+      local units, ends = match(entry, '^%+(%d+):(%d+)$')
+      s.grants[#s.grants + 1] = { units = units + 0, ends = ends + 0 }
+      s.granted = s.granted + units
+    elseif kind ~= 126 then -- ~
+      local id, units, taken, expires, more = match(entry, '^(%x+):(%d+):(%d+):(%d+)([:%d]*)$')
+      local used, lost, part = 0, 0, 0
+      if more ~= '' then used, lost, part = match(more, '^:(%d+):(%d+):(%d+)$') end
+      s.leases[#s.leases + 1] = {
+        id = id, units = units + 0, taken = taken + 0, expires = expires + 0, used = used + 0, lost = lost + 0,
+        part = part + 0,
+      }
+    end
   end
-  for id, spent, returned, owed, ends in string.gmatch(text, '!(%x+)/(%d+)/(%d+)/(%d+)/(%d+)') do
-    s.done[#s.done + 1] = {
-      id = id, spent = tonumber(spent), returned = tonumber(returned), owed = tonumber(owed), ends = tonumber(ends),
-    }
+end
+
+-- The time until which a settled lease is remembered. Each text is parsed once.
+local untils = {}
+local function settled_until(text)
+  local till = untils[text]
+  if not till then
+    till = string.match(text, '^!%x+/%d+/%d+/%d+/(%d+)$') + 0
+    untils[text] = till
   end
-  for count, ends in string.gmatch(text, '%+(%d+):(%d+)') do
-    s.grants[#s.grants + 1] = { units = tonumber(count), ends = tonumber(ends) }
-    s.granted = s.granted + tonumber(count)
-  end
+  return till
 end
 
 local function has_pending(s)
   return #s.leases > 0 or #s.grants > 0 or #s.done > 0
 end
 
-local function write_leases(s)
-  local texts = {}
+-- What is pending, and the length of the leases in it. Written once: nothing changes after it.
+local function write_pending(s)
+  if s.written then return s.written, s.leases_length end
+  local format, texts = string.format, {}
   for i, l in ipairs(s.leases) do
-    texts[i] = string.format('%s:%.0f:%.0f:%.0f', l.id, l.units, l.taken, l.expires)
+    texts[i] = format('%s:%.0f:%.0f:%.0f', l.id, l.units, l.taken, l.expires)
     if l.used > 0 or l.lost > 0 or l.part > 0 then
-      texts[i] = string.format('%s:%.0f:%.0f:%.0f', texts[i], l.used, l.lost, l.part)
+      texts[i] = format('%s:%.0f:%.0f:%.0f', texts[i], l.used, l.lost, l.part)
     end
   end
-  return texts
-end
-
-local function write_pending(s)
-  local texts = write_leases(s)
+  local leases = table.concat(texts, ';')
   for _, g in ipairs(s.grants) do
-    texts[#texts + 1] = string.format('+%.0f:%.0f', g.units, g.ends)
+    texts[#texts + 1] = format('+%.0f:%.0f', g.units, g.ends)
   end
-  for _, d in ipairs(s.done) do
-    texts[#texts + 1] = string.format('!%s/%.0f/%.0f/%.0f/%.0f', d.id, d.spent, d.returned, d.owed, d.ends)
+  for _, settled in ipairs(s.done) do
+    texts[#texts + 1] = settled
   end
-  return table.concat(texts, ';')
+  s.written, s.leases_length = table.concat(texts, ';'), #leases
+  return s.written, s.leases_length
 end
 
 -- What is pending, as it is stored: after a summary for reservation_path.lua, if there are no grants
@@ -104,18 +118,18 @@ end
 -- key lives at least (expire),units of the leases,number of leases,number of settled ones,length of
 -- the leases with a semicolon before each.
 local function write_summary(s)
-  local pending = write_pending(s)
+  local pending, length = write_pending(s)
   if pending == '' or #s.grants > 0 then return pending end
-  local leases = table.concat(write_leases(s), ';')
-  local length = leases == '' and 0 or #leases + 1
+  if length > 0 then length = length + 1 end
   local ends, lives_until, units = MAX_UNITS, 0, 0
   for _, l in ipairs(s.leases) do
     if l.lost > 0 or l.part > 0 then return pending end
     ends, lives_until = math.min(ends, l.expires), math.max(lives_until, l.expires)
     units = units + l.units
   end
-  for _, d in ipairs(s.done) do
-    ends, lives_until = math.min(ends, d.ends), math.max(lives_until, d.ends)
+  for _, settled in ipairs(s.done) do
+    local till = settled_until(settled)
+    ends, lives_until = math.min(ends, till), math.max(lives_until, till)
   end
   local summary = string.format('~%.0f,%.0f,%.0f,%d,%d,%d', ends, lives_until, units, #s.leases, #s.done, length)
   return summary .. ';' .. pending
@@ -130,8 +144,8 @@ local function expire(s, micros)
   for _, l in ipairs(s.leases) do
     micros = math.max(micros, l.expires - s.now)
   end
-  for _, d in ipairs(s.done) do
-    micros = math.max(micros, d.ends - s.now)
+  for _, settled in ipairs(s.done) do
+    micros = math.max(micros, settled_until(settled) - s.now)
   end
   micros = micros + s.now - s.clock
   -- The cap matters only after a limit was lowered drastically: its debt may take years.

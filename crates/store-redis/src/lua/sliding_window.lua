@@ -29,7 +29,7 @@ function sliding_window.load(key, args, clock)
       s.total = tonumber(head[i + 1])
     else
       s.pending_member = head[i]
-      read_pending(s, head[i])
+      read_pending(s, string.sub(head[i], 2))
     end
   end
   local gone = redis.call('ZRANGEBYSCORE', key, FIRST_TIME, s.cutoff)
@@ -118,7 +118,7 @@ function sliding_window.save(s)
     return
   end
   if has_pending(s) then
-    redis.call('ZADD', s.key, s.total, '#', -1, '?' .. write_pending(s))
+    redis.call('ZADD', s.key, s.total, '#', -1, '?' .. (write_pending(s)))
   else
     redis.call('ZADD', s.key, s.total, '#')
   end

@@ -36,17 +36,14 @@ local function find_lease(s)
   end
 end
 
--- The lease, if it is remembered as settled.
-local function find_settled(s)
+-- The units for which the lease was settled, if that is remembered.
+local function settled_for(s)
+  local opening = '!' .. id .. '/'
   for i = #s.done, 1, -1 do
-    if s.done[i].id == id then return s.done[i] end
+    if string.sub(s.done[i], 1, #opening) == opening then
+      return tonumber(string.match(s.done[i], '^%d+', #opening + 1))
+    end
   end
-end
-
--- Whether the lease was settled for the same units.
-local function is_settled(s)
-  local done = find_settled(s)
-  return done ~= nil and done.spent == s.spent
 end
 
 -- Position of the grants with this end.
@@ -109,7 +106,7 @@ local function settle(meter, s)
   if meter.advance then meter.advance(s, s.now) end
   expire_leases(meter, s, s.now)
   for i = #s.done, 1, -1 do
-    if s.done[i].ends <= s.now then
+    if settled_until(s.done[i]) <= s.now then
       table.remove(s.done, i)
       s.settled = true
     end
@@ -121,10 +118,10 @@ local function permits(meter, s, cost)
   if verb == 'acquire' or verb == 'peek' or verb == 'lease' then return meter.fits(s, cost + s.granted) end
   if verb == 'reserve' then
     if find_lease(s) then return true end
-    return not find_settled(s) and #s.leases < MAX_PENDING and meter.fits(s, cost + s.granted)
+    return not settled_for(s) and #s.leases < MAX_PENDING and meter.fits(s, cost + s.granted)
   end
   if verb == 'use' or verb == 'cancel' then return find_lease(s) ~= nil end
-  if verb == 'commit' then return find_lease(s) ~= nil or is_settled(s) end
+  if verb == 'commit' then return find_lease(s) ~= nil or s.spent and settled_for(s) == s.spent or false end
   if verb == 'give_back' then
     local i = find_grant(s, s.term)
     return i and s.grants[i].units >= cost or false
@@ -193,7 +190,8 @@ local function settle_lease(meter, s, l)
   local taken = math.min(missing, available(s, s.overdraft and meter.room(s) or meter.left(s)))
   take(meter, s, taken)
   if #s.done >= MAX_SETTLED then table.remove(s.done, 1) end
-  s.done[#s.done + 1] = { id = id, spent = s.spent, returned = returned, owed = missing - taken, ends = l.expires }
+  s.done[#s.done + 1] =
+    string.format('!%s/%.0f/%.0f/%.0f/%.0f', id, s.spent, returned, missing - taken, l.expires)
 end
 
 local function perform(meter, s, cost)
@@ -288,7 +286,7 @@ for i, s in ipairs(states) do
   if taken then perform(meter, s, cost) end
   -- A denial is saved only if the state has changed.
   if acts and (taken or s.changed or s.settled) or s.must_save then meter.save(s) end
-  local answer = { permitted and 1 or 0, s.now, write_pending(s) }
+  local answer = { permitted and 1 or 0, s.now, (write_pending(s)) }
   if verb == 'lease' then
     answer[4], answer[5] = unpack(s.grant or { 0, 0 })
   end
