@@ -85,8 +85,17 @@ pub(super) async fn reserve(
     headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
+    reserve_by(&checks, &headers, &body).await
+}
+
+/// Reserves what a body says.
+pub(super) async fn reserve_by(
+    checks: &MeteredChecks,
+    headers: &HeaderMap,
+    body: &JsonBody,
+) -> Result<Response, ApiError> {
     let wire: WireReserve<'_> = body.parse()?;
-    let named = wire.request_id(&headers);
+    let named = wire.request_id(headers);
     let request = wire.validate(named).map_err(ApiError::Invalid)?;
     let done = checks.reserve(&request).await?;
     Ok(respond(&done))
