@@ -14,9 +14,10 @@ pub(crate) enum Boarding<'h> {
     Leads(Flight<'h>),
     /// Another request is calling the store.
     Waits(Waiting<'h>),
-    /// It calls the store by itself: the table is full, the subject is not worth an entry, or
-    /// nothing is needed.
+    /// It calls the store by itself: the table is full, or nothing is needed.
     Alone,
+    /// It calls the store by itself: nothing is known of the subject, which is not worth an entry.
+    Stranger,
 }
 
 /// The end of a call, with its error if there was no answer.

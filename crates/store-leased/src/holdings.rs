@@ -11,7 +11,7 @@ use headgate::{Check, Key, Outcome};
 use crate::{
     fingerprint::{Fingerprint, Fingerprints},
     flight::{Boarding, Ended, Flight, Waiting},
-    holding::{Holding, Local, Return, Turn},
+    holding::{Holding, Local, Return, Turn, as_micros},
     recent::Recent,
 };
 
@@ -106,7 +106,16 @@ impl Holdings {
         may_wait: bool,
     ) -> Boarding<'_> {
         let mut shard = self.shard(subject);
-        let Some(holding) = self.entry_to_board(&mut shard, subject, check, now) else {
+        let since = match check.extra() {
+            Some(extra) if !shard.subjects.contains_key(&subject) => {
+                match self.recent.see(subject, now, as_micros(extra.hold())) {
+                    Some(since) => since,
+                    None => return Boarding::Stranger,
+                }
+            }
+            _ => now,
+        };
+        let Some(holding) = self.entry_to_board(&mut shard, subject, check, since, now) else {
             return Boarding::Alone;
         };
         match &holding.flight {
@@ -127,15 +136,13 @@ impl Holdings {
         shard: &'s mut Shard,
         subject: Fingerprint,
         check: &Check<'_>,
+        since: u64,
         now: u64,
     ) -> Option<&'s mut Holding> {
-        let Some(extra) = check.extra() else {
+        if check.extra().is_none() {
             let known = shard.subjects.get_mut(&subject);
             return known.filter(|holding| holding.was_denied(check));
-        };
-        let hold = u64::try_from(extra.hold().as_micros()).unwrap_or(u64::MAX);
-        let is_known = shard.subjects.contains_key(&subject);
-        let since = if is_known { now } else { self.recent.see(subject, now, hold)? };
+        }
         let holding = self.entry(shard, subject, check, since, now)?;
         holding.needs_call(check, now).then_some(holding)
     }

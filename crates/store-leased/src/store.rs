@@ -163,8 +163,8 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
     async fn ask(&self, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
         for _ in 0..Self::MAX_WAITS {
             match self.board(batch) {
-                Ok(flights) => {
-                    let answer = self.call(batch).await;
+                Ok((flights, known)) => {
+                    let answer = self.call(batch, known).await;
                     // With several subjects, the error may be about another one.
                     if let (Err(error), [_]) = (&answer, batch.checks()) {
                         flights.iter().for_each(|flight| flight.fail(error));
@@ -186,7 +186,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
                 }
             }
         }
-        let answer = self.call(batch).await;
+        let answer = self.call(batch, true).await;
         self.or_held(batch, answer)
     }
 
@@ -205,19 +205,22 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
 
     /// Leads the calls for the subjects of which something is needed. If there is one under way for
     /// the first of them, it is waited for instead; a request that leads does not wait, so that two
-    /// never wait for each other.
-    fn board(&self, batch: &Batch<'_>) -> Result<Flights<'_>, Waiting<'_>> {
+    /// never wait for each other. Also returns whether anything is known of one of the subjects.
+    fn board(&self, batch: &Batch<'_>) -> Result<(Flights<'_>, bool), Waiting<'_>> {
         let now = self.clock.steady();
         let mut flights = Flights::new();
+        let mut known = false;
         for check in required(batch) {
             let subject = self.holdings.fingerprint(check.key());
-            match self.holdings.board(subject, check, now, flights.is_empty()) {
+            let boarding = self.holdings.board(subject, check, now, flights.is_empty());
+            known |= !matches!(boarding, Boarding::Stranger);
+            match boarding {
                 Boarding::Leads(flight) => flights.push(flight),
                 Boarding::Waits(waiting) => return Err(self.expect(waiting, batch)),
-                Boarding::Alone => {}
+                Boarding::Alone | Boarding::Stranger => {}
             }
         }
-        Ok(flights)
+        Ok((flights, known))
     }
 
     /// Says how many units of every subject of the batch are needed.
@@ -228,17 +231,18 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         waiting
     }
 
-    /// Decides what it can from what is held, and asks the store for the rest in one call.
-    async fn call(&self, batch: &Batch<'_>) -> Result<Outcomes, StoreError> {
+    /// Decides what it can from what is held, and asks the store for the rest in one call. Nothing
+    /// is held or leased of subjects that are not `known`.
+    async fn call(&self, batch: &Batch<'_>, known: bool) -> Result<Outcomes, StoreError> {
         let checks = batch.checks();
         let now = self.clock.steady();
         let mut taken = Taken::none(&self.holdings);
         let mut local: SmallVec<[Option<Outcome>; 2]> = SmallVec::new();
         let mut asked: SmallVec<[Check<'_>; 2]> = SmallVec::new();
         for check in checks {
-            if check.extra().is_none() {
+            if check.extra().is_none() || !known {
                 local.push(None);
-                asked.push(*check);
+                asked.push(check.without_extra());
                 continue;
             }
             let subject = self.holdings.fingerprint(check.key());
