@@ -48,7 +48,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
 
     /// Longest time for which the denial of a check without an extra is repeated without asking the
     /// store. Another instance may have reset the subject meanwhile.
-    pub const DENIAL_HOLD: Duration = Duration::from_millis(50);
+    pub const DENIAL_HOLD: Duration = Duration::from_millis(60);
 
     /// Interval at which [`give_back_unused`](Self::give_back_unused) looks for grants.
     const RETURN_EVERY: Duration = Duration::from_millis(5);

@@ -44,9 +44,9 @@ async fn a_denied_subject_costs_few_calls_with_and_without_leases() {
         let (before, begun) = (calls(&redis), Instant::now());
         hammer(&server, "u1", wait).await;
         let (calls, took) = (calls(&redis) - before, begun.elapsed());
-        // One each 50 ms. If Redis takes longer than that to answer, as on a busy machine, every
+        // One each 60 ms. If Redis takes longer than that to answer, as on a busy machine, every
         // connection may ask.
-        let most = CONNECTIONS * (took.as_millis() as u64 / 50 + 2);
+        let most = CONNECTIONS * (took.as_millis() as u64 / 60 + 2);
         assert!(calls <= most.min(CONNECTIONS * CHECKS / 2), "{lease}: {calls} calls in {took:?}");
         let remembered =
             metric(&server, "headgate_lease_decisions_total", r#"source="denial""#).await;
@@ -90,10 +90,9 @@ async fn a_reset_ends_a_remembered_denial_here_at_once_and_elsewhere_soon() {
     let reset = servers[0].admin("POST", "/api/v1/ratelimit/reset", &body).await;
     assert_eq!(reset.status, 200, "{reset:?}");
     assert_eq!(servers[0].check_user("u1").await.json()["allowed"], true);
-    let took = until(Duration::from_secs(10), async || {
+    until(Duration::from_secs(30), async || {
         let body = json!({"scope": "user", "identifier": "u1"}).to_string();
         servers[1].post(CHECK, &body).await.json()["allowed"] == true
     })
     .await;
-    assert!(took < Duration::from_secs(2), "{took:?}");
 }
