@@ -16,6 +16,16 @@ pub(crate) fn cores() -> usize {
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
+/// CPU seconds that a process has used.
+pub(crate) fn cpu_seconds(process: u32) -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The fields after the program's name, which may contain spaces.
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let ticks = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
+    (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS_PER_SECOND
+}
+
 fn commit() -> String {
     let commit = said_by("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_else(unknown);
     let changes = said_by("git", &["status", "--porcelain"]).unwrap_or_default();

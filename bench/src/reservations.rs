@@ -2,6 +2,7 @@
 
 mod memory;
 mod redis;
+mod server;
 
 use std::time::{Duration, Instant};
 
@@ -51,12 +52,14 @@ pub(crate) fn report(options: Options) {
     let header = ["store", "subjects", "reserve + settle / check", "check", "reserve + settle"];
     let mut table = Table::new(&header);
     let mut verdicts = Vec::new();
-    let mut skipped = None;
-    for (store, unit) in [("memory", "ns"), ("Redis", "us")] {
-        let rows = match store {
-            "memory" => Ok(memory::measure(options)),
-            _ => redis::measure(options),
-        };
+    let mut skipped = Vec::new();
+    let measured = [
+        ("memory", "ns", Ok(memory::measure(options))),
+        ("Redis", "us", redis::measure(options)),
+        ("server, memory", "us", server::in_memory(options)),
+        ("server, Redis", "us", server::on_redis(options)),
+    ];
+    for (store, unit, rows) in measured {
         match rows {
             Ok(rows) => {
                 for (name, figures) in &rows {
@@ -64,14 +67,14 @@ pub(crate) fn report(options: Options) {
                 }
                 verdicts.push(verdict(store, &rows));
             }
-            Err(reason) => skipped = Some(format!("skipped {store}: {reason}")),
+            Err(reason) => skipped.push(format!("skipped {store}: {reason}")),
         }
     }
     println!("{table}");
     for verdict in verdicts {
         println!("{verdict}");
     }
-    if let Some(skipped) = skipped {
+    for skipped in skipped {
         println!("{skipped}");
     }
     println!(
@@ -82,9 +85,10 @@ pub(crate) fn report(options: Options) {
         "`BatchLimiter` on the same store: a check of {RESERVED} units, or a reservation of {RESERVED} that is settled"
     );
     println!(
-        "for {SPENT}. On Redis, one over throughput with {} in flight on one core.\n",
+        "for {SPENT}. On Redis, one over throughput with {} in flight on one core. Servers over REST: CPU",
         redis::IN_FLIGHT
     );
+    println!("of the server and of Redis.\n");
 }
 
 /// Does `work` once with a subject.

@@ -11,7 +11,7 @@ use std::{
 use headgate_testkit::{free_port, wait_until};
 
 use super::empty;
-use crate::guard::Entrant;
+use crate::{guard::Entrant, machine};
 
 /// Protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,14 +256,8 @@ impl Running {
     }
 
     /// Returns the CPU seconds used.
-    pub(super) fn cpu_seconds(&self) -> f64 {
-        const TICKS_PER_SECOND: f64 = 100.0;
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()));
-        let stat = stat.unwrap_or_default();
-        // The fields after the program's name, which may contain spaces.
-        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-        let ticks = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
-        (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS_PER_SECOND
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        machine::cpu_seconds(self.process.id())
     }
 }
 
