@@ -55,9 +55,12 @@ end
 -- Settled leases stay texts: they are many, and all but one are only copied.
 local function read_pending(s, text)
   s.leases, s.grants, s.granted, s.done = {}, {}, 0, {}
-  if not text then return end
-  local byte, match = string.byte, string.match
-  for entry in string.gmatch(text, '[^;]+') do
+  if not text or text == '' then return end
+  local byte, find, match, sub = string.byte, string.find, string.match, string.sub
+  local at = 1
+  repeat
+    local next = find(text, ';', at, true)
+    local entry = sub(text, at, next and next - 1)
     local kind = byte(entry)
     if kind == 33 then -- !
       s.done[#s.done + 1] = entry
@@ -74,7 +77,8 @@ local function read_pending(s, text)
         part = part + 0,
       }
     end
-  end
+    at = next and next + 1
+  until not at
 end
 
 -- The time until which a settled lease is remembered. Each text is parsed once.
@@ -97,14 +101,14 @@ local function write_pending(s)
   if s.written then return s.written, s.leases_length end
   local format, texts = string.format, {}
   for i, l in ipairs(s.leases) do
-    texts[i] = format('%s:%.0f:%.0f:%.0f', l.id, l.units, l.taken, l.expires)
+    texts[i] = format('%s:%d:%d:%d', l.id, l.units, l.taken, l.expires)
     if l.used > 0 or l.lost > 0 or l.part > 0 then
-      texts[i] = format('%s:%.0f:%.0f:%.0f', texts[i], l.used, l.lost, l.part)
+      texts[i] = format('%s:%d:%d:%d', texts[i], l.used, l.lost, l.part)
     end
   end
   local leases = table.concat(texts, ';')
   for _, g in ipairs(s.grants) do
-    texts[#texts + 1] = format('+%.0f:%.0f', g.units, g.ends)
+    texts[#texts + 1] = format('+%d:%d', g.units, g.ends)
   end
   for _, settled in ipairs(s.done) do
     texts[#texts + 1] = settled
@@ -131,7 +135,7 @@ local function write_summary(s)
     local till = settled_until(settled)
     ends, lives_until = math.min(ends, till), math.max(lives_until, till)
   end
-  local summary = string.format('~%.0f,%.0f,%.0f,%d,%d,%d', ends, lives_until, units, #s.leases, #s.done, length)
+  local summary = string.format('~%d,%d,%d,%d,%d,%d', ends, lives_until, units, #s.leases, #s.done, length)
   return summary .. ';' .. pending
 end
 

@@ -191,7 +191,7 @@ local function settle_lease(meter, s, l)
   take(meter, s, taken)
   if #s.done >= MAX_SETTLED then table.remove(s.done, 1) end
   s.done[#s.done + 1] =
-    string.format('!%s/%.0f/%.0f/%.0f/%.0f', id, s.spent, returned, missing - taken, l.expires)
+    string.format('!%s/%d/%d/%d/%d', id, s.spent, returned, missing - taken, l.expires)
 end
 
 local function perform(meter, s, cost)
