@@ -62,7 +62,10 @@ impl Check<'_> {
     /// The same check, which takes nothing in advance.
     #[must_use]
     pub const fn without_extra(self) -> Self {
-        Self { terms: Terms::None, ..self }
+        match self.terms {
+            Terms::Extra(_) => Self { terms: Terms::None, ..self },
+            _ => self,
+        }
     }
 
     /// Sets the end of the grant from which [`Verb::GiveBack`](crate::Verb::GiveBack) returns the

@@ -9,7 +9,7 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use headgate::{Batch, Check, Cost, Key, Limit, Verb};
+use headgate::{Batch, Check, Cost, Key, LeaseId, Limit, Place, Verb};
 
 use support::{Instance, Remote, check, second};
 
@@ -54,6 +54,22 @@ async fn a_check_without_an_extra_is_always_decided_by_the_store() {
 }
 
 #[tokio::test]
+async fn a_place_keeps_the_name_of_its_lease() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::concurrency(1, second()).unwrap();
+    let (id, lease) = (LeaseId::random(), second());
+    let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+    let held = check.holding(Place { id, lease });
+    assert!(instance.acquire(&held).await.allowed);
+    // The same lease again is not another place.
+    assert!(instance.acquire(&held).await.allowed);
+    assert!(!instance.acquire(&check).await.allowed);
+    assert!(instance.apply(Verb::Cancel(id), &check).await.allowed);
+    assert!(instance.acquire(&check).await.allowed);
+}
+
+#[tokio::test]
 async fn a_denial_is_repeated_without_a_call_until_the_cost_may_be_admitted() {
     let (remote, clock) = Remote::new();
     let instance = Instance::new(&remote, &clock);
@@ -62,7 +78,7 @@ async fn a_denial_is_repeated_without_a_call_until_the_cost_may_be_admitted() {
     while instance.acquire(&check).await.allowed {}
     let calls = instance.stats().calls;
     for _ in 0..1_000 {
-        clock.advance(Duration::from_micros(49));
+        clock.advance(Duration::from_micros(59));
         let outcome = instance.acquire(&check).await;
         assert!(!outcome.allowed && outcome.leased, "{outcome:?}");
         assert!(!outcome.retry_after.is_zero());
@@ -71,7 +87,7 @@ async fn a_denial_is_repeated_without_a_call_until_the_cost_may_be_admitted() {
     assert_eq!(instance.stats().denied_locally, 1_000);
     clock.advance(Duration::from_millis(2));
     assert!(!instance.acquire(&check).await.allowed);
-    assert_eq!(instance.stats().calls, calls + 1, "asked again after 50 ms");
+    assert_eq!(instance.stats().calls, calls + 1, "asked again after 60 ms");
     clock.advance(second());
     assert!(instance.acquire(&check).await.allowed);
 }
@@ -111,7 +127,7 @@ async fn a_thousand_requests_of_a_denied_subject_ask_once() {
     while instance.acquire(&check("u", &limit).without_extra()).await.allowed {}
     remote.take_time();
     // The denial is not in force any more, and the next call is denied again.
-    clock.advance(Duration::from_millis(60));
+    clock.advance(Duration::from_millis(61));
     let calls = instance.stats().calls;
     let ask = || {
         let requests = (0..1_000).map(|_| {
