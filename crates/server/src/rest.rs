@@ -56,7 +56,7 @@ pub(crate) use self::{
     surface::{Around, Surface},
 };
 
-/// The route table. Checks are answered by [`fast_path`], which calls the same handlers.
+/// The route table. The hottest routes are answered by [`fast_path`], which calls the same handlers.
 fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
     let routes = rate_limits()
         .merge(keys().errors(ErrorFormat::Keyed))

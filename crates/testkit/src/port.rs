@@ -8,6 +8,7 @@
 //! and the clients of both would use it.
 
 use std::{
+    io::ErrorKind,
     mem,
     net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket},
     process,
@@ -35,7 +36,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Panics
 ///
-/// If none of the 10,000 ports is free.
+/// If none of the 10,000 ports is free, or one cannot be reserved.
 pub fn free_port() -> u16 {
     (0..COUNT)
         .map(|_| candidate(NEXT.fetch_add(1, Ordering::Relaxed)))
@@ -46,7 +47,11 @@ pub fn free_port() -> u16 {
 /// Reserves a port until the process ends, if it is free: by the UDP port of the same number, which
 /// no server needs.
 fn reserve(port: u16) -> bool {
-    let Ok(reservation) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) else { return false };
+    let reservation = match UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) {
+        Ok(reservation) => reservation,
+        Err(error) if error.kind() == ErrorKind::AddrInUse => return false,
+        Err(error) => panic!("port {port} cannot be reserved: {error}"),
+    };
     let is_free = can_bind(port) && can_bind(port + BUS_OFFSET);
     if is_free {
         mem::forget(reservation);
