@@ -21,6 +21,18 @@ fn scripts(redis: &Redis) -> u64 {
     calls("cmdstat_evalsha:calls=").unwrap_or(0) + calls("cmdstat_eval:calls=").unwrap_or(0)
 }
 
+/// The fewest scripts that Redis runs while `ask` is answered, three times. Whoever asks the server for
+/// its health meanwhile makes it run another.
+async fn fewest_scripts(redis: &Redis, ask: impl AsyncFn()) -> u64 {
+    let mut fewest = u64::MAX;
+    for _ in 0..3 {
+        let before = scripts(redis);
+        ask().await;
+        fewest = fewest.min(scripts(redis) - before);
+    }
+    fewest
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_case_decides_as_documented_on_redis_in_one_call() {
     let redis = require!(Redis::start());
@@ -34,18 +46,18 @@ async fn every_case_decides_as_documented_on_redis_in_one_call() {
     descriptors.push(of(&[("service", "x"), ("user", "trial")]));
     descriptors.push(super::client::taking(0, &[("address", "192.0.2.77")]));
     client.ask("edge", &descriptors).await;
-    let before = scripts(&redis);
     let answer = client.ask("edge", &descriptors).await;
     assert_eq!(answer.each()[..20], [(false, 98); 20]);
     assert_eq!(answer.each()[20..], [(false, 0), (false, 3)]);
-    assert_eq!(scripts(&redis) - before, 1);
+    let ask = async || drop(client.ask("edge", &descriptors).await);
+    assert_eq!(fewest_scripts(&redis, ask).await, 1);
 
     let server = start(&[("redis.url", &url), PATIENT, ("envoy.denied_consumes", "all")]).await;
     let client = Client::connect(server.grpc_address).await;
     client.ask("edge", &descriptors).await;
-    let before = scripts(&redis);
-    assert_eq!(client.ask("edge", &descriptors).await.each()[..20], [(false, 96); 20]);
-    assert_eq!(scripts(&redis) - before, 1);
+    assert_eq!(client.ask("edge", &descriptors).await.each()[..20], [(false, 93); 20]);
+    let ask = async || drop(client.ask("edge", &descriptors).await);
+    assert_eq!(fewest_scripts(&redis, ask).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
