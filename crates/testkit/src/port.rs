@@ -44,10 +44,10 @@ pub fn free_port() -> u16 {
         .expect("a free loopback port")
 }
 
-/// Reserves a port until the process ends, if it is free: by the UDP port of the same number, which
-/// no server needs.
+/// Reserves a port until the process ends, if it is free: by the UDP port of its bus, which no server
+/// needs.
 fn reserve(port: u16) -> bool {
-    let reservation = match UdpSocket::bind((Ipv4Addr::LOCALHOST, port)) {
+    let reservation = match UdpSocket::bind((Ipv4Addr::LOCALHOST, port + BUS_OFFSET)) {
         Ok(reservation) => reservation,
         Err(error) if error.kind() == ErrorKind::AddrInUse => return false,
         Err(error) => panic!("port {port} cannot be reserved: {error}"),
