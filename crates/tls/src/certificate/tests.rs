@@ -57,13 +57,16 @@ proptest! {
     ) {
         use std::sync::OnceLock;
         static WHOLE: OnceLock<Vec<u8>> = OnceLock::new();
-        let mut der = WHOLE.get_or_init(|| issued(&["a.example", "spiffe://c/a"]).to_vec()).clone();
+        let whole = WHOLE.get_or_init(|| issued(&["a.example", "spiffe://c/a"]).to_vec());
+        let end = end.index(whole.len());
+        prop_assert_eq!(Certificate::parse(&whole[..end]), None);
+        let mut der = whole.clone();
         for (place, byte) in places {
             let place = place.index(der.len());
             der[place] = byte;
         }
         let _ = Certificate::parse(&der);
-        der.truncate(end.index(der.len()));
-        prop_assert_eq!(Certificate::parse(&der), None);
+        // A damaged length may say that it ends here.
+        let _ = Certificate::parse(&der[..end]);
     }
 }
