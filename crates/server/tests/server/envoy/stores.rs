@@ -21,8 +21,8 @@ fn scripts(redis: &Redis) -> u64 {
     calls("cmdstat_evalsha:calls=").unwrap_or(0) + calls("cmdstat_eval:calls=").unwrap_or(0)
 }
 
-/// The fewest scripts that Redis runs while `ask` is answered, three times. Whoever asks the server for
-/// its health meanwhile makes it run another.
+/// The smallest number of scripts that Redis runs during a call, of three. A health check of the server
+/// in between runs another one.
 async fn fewest_scripts(redis: &Redis, ask: impl AsyncFn()) -> u64 {
     let mut fewest = u64::MAX;
     for _ in 0..3 {
