@@ -97,7 +97,7 @@ impl Account {
             self.perform_places(places, check, verb, now);
             return;
         }
-        if verb != Verb::Peek {
+        if verb.adopts_limit() {
             limit.adopt(&mut self.state, now);
         }
         match verb {
@@ -185,9 +185,10 @@ impl Account {
         }
     }
 
-    /// Records that `verb` was denied: if the limit has changed, the new one applies from here on.
+    /// Records that `verb` was denied: if the limit has changed, the new one applies from here on,
+    /// unless the verb names a reservation or a grant.
     pub fn refuse(&mut self, limit: &Limit, verb: Verb, now: Timestamp) {
-        if verb != Verb::Peek {
+        if verb.adopts_limit() {
             limit.adopt(&mut self.state, now);
         }
     }

@@ -59,7 +59,10 @@ impl DenialCache {
                 Verb::Use { .. } => {}
                 Verb::Commit(_) if check.was_spent().is_none() => {}
                 Verb::Commit(_) | Verb::Cancel(_) | Verb::Refund | Verb::GiveBack | Verb::Reset => {
-                    self.forget(check.key());
+                    // Otherwise nothing has returned.
+                    if outcome.allowed && !check.mode().is_read_only() {
+                        self.forget(check.key());
+                    }
                 }
                 Verb::Peek | Verb::Acquire | Verb::Lease | Verb::Reserve { .. } => {
                     if outcome.allowed {

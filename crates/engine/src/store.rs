@@ -158,6 +158,20 @@ impl Verb {
         matches!(self, Self::Peek | Self::Acquire | Self::Lease | Self::Reserve { .. })
     }
 
+    /// Returns `true` if the check's limit applies to the state from here on, so that what was taken
+    /// under another one returns at its rate.
+    ///
+    /// A verb that names a reservation or a grant never changes the rate: its limit may come from
+    /// outside with the name, and must not affect more than what the reservation or grant holds.
+    pub(crate) const fn adopts_limit(self) -> bool {
+        match self {
+            Self::Acquire | Self::Lease | Self::Reserve { .. } | Self::Refund | Self::Reset => true,
+            Self::Peek | Self::Use { .. } | Self::Commit(_) | Self::Cancel(_) | Self::GiveBack => {
+                false
+            }
+        }
+    }
+
     /// The reservation that it makes, uses or ends.
     pub const fn reservation(self) -> Option<LeaseId> {
         match self {

@@ -5,8 +5,13 @@
 //! themselves is kept in the store.
 //!
 //! The store knows the reservation by the hash of that description. A description that was changed
-//! is that of another reservation, which does not exist: an id needs no signature, and instances
-//! need no common secret.
+//! or made up is that of another reservation, which does not exist: an id needs no signature, and
+//! instances need no common secret. For that, three things must hold:
+//!
+//! - A verb that names a reservation changes nothing in the store if there is no such reservation.
+//! - It never changes the rate at which a limit's units return, even if there is one: a hash of 64
+//!   bits can be made to collide by a client who chooses request ids.
+//! - An id names only keys of rules, and a bounded number of them.
 
 mod codec;
 
@@ -72,6 +77,9 @@ impl ReservationId {
 
     /// Maximum number of checks.
     pub const MAX_CHECKS: usize = 16;
+
+    /// Maximum number of limits: as many as fit with their rules.
+    pub(crate) const MAX_LIMITS: usize = 96;
 
     /// TTL of a reservation that names none.
     pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
@@ -211,9 +219,13 @@ impl ReservedLimit {
                 .filter(|rule| rule.rule().is_some_and(|rule| rule.updated_at != changed)),
             None => Some(snapshot.default_rule()),
         };
+        let by_subject = |rule: &CompiledRule| {
+            let overrides = rule.id().map(|id| snapshot.override_shapes(id).next().is_some());
+            rule.is_by_plan() || overrides.unwrap_or_default()
+        };
         let same_key = |rule: &&std::sync::Arc<CompiledRule>| {
-            // The plan is not known any more.
-            !rule.is_by_plan()
+            // The attributes that decide between plans and overrides are not known any more.
+            !by_subject(rule)
                 && rule.window_seconds() == self.window_seconds
                 && rule.limit().algorithm() == self.limit.algorithm()
         };
@@ -271,17 +283,13 @@ mod tests {
         let others = others.map(|limit| {
             let limit = limit.unwrap();
             let suffix = compiled::key_suffix(3600, limit.algorithm()).into();
-            let prefix = "ratelimit:rule:1:tenant,path:".into();
-            ReservedLimit {
-                prefix,
-                suffix,
-                limit,
-                rule: None,
-                window_seconds: 3600,
-                ..self::limit("ünï")
-            }
+            let reserved = self::limit("ünï");
+            let (rule, _) = reserved.rule.unwrap();
+            let prefix = format!("ratelimit:rule:{rule}:tenant,path:").into();
+            ReservedLimit { prefix, suffix, limit, window_seconds: 3600, ..reserved }
         });
-        for limits in [vec![], vec![limit("u1")], others.to_vec()] {
+        let default = ReservedLimit { rule: None, ..limit("u1") };
+        for limits in [vec![], vec![limit("u1")], vec![default], others.to_vec()] {
             let id = id(None, limits);
             assert_eq!(id.as_str().parse(), Ok(id.clone()));
             assert_eq!((id.ttl(), id.checks()), (Duration::from_secs(30), 3));
@@ -321,7 +329,40 @@ mod tests {
     }
 
     #[test]
+    fn an_id_names_only_keys_of_its_rules() {
+        let reserved = limit("u1");
+        let (rule, _) = reserved.rule.unwrap();
+        let other = RuleId::random();
+        let invalid = [
+            String::new(),
+            "ratelimit:user:".to_owned() + "{u1}:",
+            "ratelimit:rule:".to_owned(),
+            format!("ratelimit:rule:{other}:path:"),
+            format!("ratelimit:rule:{rule}"),
+            format!("ratelimit:rule:{rule}:a b:"),
+            format!("ratelimit:rule:{rule}:{{x}}:"),
+            format!("ratelimit:rule:{rule}:a,:"),
+            "quota:".to_owned(),
+        ];
+        for prefix in invalid {
+            let made_up = ReservedLimit { prefix: prefix.as_str().into(), ..reserved.clone() };
+            let text = id(None, vec![made_up]).to_string();
+            assert_eq!(text.parse::<ReservationId>(), Err(ReservationIdError), "{prefix:?}");
+        }
+        let prefix: Box<str> = format!("ratelimit:rule:{rule}:path:").into();
+        let anonymous = ReservedLimit { rule: None, prefix, ..reserved };
+        assert!(id(None, vec![anonymous]).as_str().parse::<ReservationId>().is_err());
+    }
+
+    #[test]
     fn ids_are_bounded() {
+        let short = |count| {
+            let default = ReservedLimit { rule: None, ..limit("u") };
+            id(None, vec![default; count]).as_str().parse::<ReservationId>().is_ok()
+        };
+        assert!(short(ReservationId::MAX_LIMITS));
+        assert!(!short(ReservationId::MAX_LIMITS + 1));
+
         let limits = vec![limit(&"x".repeat(512)); 8];
         let long = ReservationId::new(None, Duration::from_secs(30), 8, limits).unwrap_err();
         assert!(long.0 > ReservationId::MAX_BYTES);

@@ -331,7 +331,8 @@ impl<S: Store, C: Clock> Store for LeasedStore<S, C> {
             }),
             Verb::Refund | Verb::Commit(_) | Verb::Cancel(_) => StoreFuture::pending(async move {
                 let answer = self.store.apply(verb, batch).await;
-                for check in batch.checks() {
+                for check in batch.checks().iter().zip(answer.iter().flatten()).filter_map(returned)
+                {
                     let subject = self.holdings.fingerprint(check.key());
                     self.holdings.with(subject, Holding::forget_denial);
                 }
@@ -359,6 +360,11 @@ impl<S, C> fmt::Debug for LeasedStore<S, C> {
 /// The checks that are decided from what is held or known, if possible.
 fn required<'b, 'c>(batch: &'b Batch<'c>) -> impl Iterator<Item = &'b Check<'c>> {
     batch.checks().iter().filter(|check| is_leasable(check))
+}
+
+/// The check, if units may have returned under its limit.
+fn returned<'b, 'c>((check, outcome): (&'b Check<'c>, &Outcome)) -> Option<&'b Check<'c>> {
+    (outcome.allowed && !check.mode().is_read_only()).then_some(check)
 }
 
 /// Returns `true` if one of the checks denies the batch.

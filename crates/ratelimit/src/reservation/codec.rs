@@ -6,7 +6,7 @@ use headgate::{Algorithm, FailMode, Key, Lease, Limit, Timestamp, limit::Paramet
 use uuid::Uuid;
 
 use super::{ReservationId, ReservedLimit, compiled};
-use crate::{RuleId, Scope};
+use crate::{Attributes, RuleId, Scope};
 
 /// Of this form. Another one gets another number.
 const VERSION: u8 = 1;
@@ -77,6 +77,9 @@ pub(super) fn decode(body: &[u8]) -> Option<Description> {
     }
     let mut limits = Vec::new();
     while !input.0.is_empty() {
+        if limits.len() == ReservationId::MAX_LIMITS {
+            return None;
+        }
         limits.push(input.limit()?);
     }
     Some((nonce, ttl, checks, limits))
@@ -97,7 +100,9 @@ impl<'a> Reader<'a> {
         };
         let fail_mode = *FailMode::ALL.get(usize::from(self.byte()?))?;
         let prefix = match self.byte()? {
-            SPELT_OUT => self.text()?,
+            SPELT_OUT => {
+                self.text().filter(|it| rule.is_some_and(|(id, _)| is_prefix_of(id, it)))?
+            }
             scope => Scope::ALL.get(usize::from(scope))?.key_prefix(),
         };
         let subject = Key::new(self.text()?).ok()?.subject();
@@ -164,6 +169,15 @@ fn put_number(out: &mut Vec<u8>, mut number: u64) {
 fn put_text(out: &mut Vec<u8>, text: &str) {
     put_number(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
+}
+
+/// Returns `true` if keys of a rule over attributes may begin so. An id that was made up must not
+/// reach the keys of anything else.
+fn is_prefix_of(rule: RuleId, prefix: &str) -> bool {
+    let rest = prefix.strip_prefix(Scope::Attributes.key_prefix());
+    let rest = rest.and_then(|rest| rest.strip_prefix(&rule.to_string()));
+    let per = rest.and_then(|rest| rest.strip_prefix(':')?.strip_suffix(':'));
+    per.is_some_and(|per| per.is_empty() || per.split(',').all(Attributes::is_name))
 }
 
 /// Index of a value in the list of all.

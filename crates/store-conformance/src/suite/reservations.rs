@@ -98,6 +98,56 @@ pub async fn remembers_the_latest_settlements(fixture: &dyn Fixture) {
     }
 }
 
+/// Names reservations that exist and that do not, with another limit than theirs, as an id that was
+/// made up does: units return at the rate of the honest limit all the same.
+pub async fn a_limit_that_comes_with_a_reservation_changes_no_rate(fixture: &dyn Fixture) {
+    // A unit returns in more than ten minutes, and all of them in nearly all of the window.
+    let (window, nearly_all) = (Duration::from_hours(240), Duration::from_hours(236));
+    for algorithm in [Algorithm::TokenBucket, Algorithm::LeakyBucket] {
+        let limit = |units| Limit::new(algorithm, units, window).unwrap_or_else(|e| panic!("{e}"));
+        let (honest, forged) = (limit(LIMIT), limit(u64::from(u32::MAX)));
+        let prefix = format!("{}forged:{algorithm}:", fixture.key_prefix());
+        let (space, name) = (KeySpace::new(&prefix, ""), next_scenario().to_string());
+        let key = Key::new(&name).unwrap_or_else(|error| panic!("{error}")).within(&space);
+        let ask = async |verb, limit, units: u64, spent: Option<Spent>| {
+            let cost = Cost::new(units).unwrap_or_else(|error| panic!("{error}"));
+            let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
+            let check = spent.map_or(check, |spent| check.spent(spent));
+            let answer = fixture.store().apply(verb, &Batch::from(check)).await;
+            answer.unwrap_or_else(|error| panic!("{limit:?}: {error}"))[0]
+        };
+        let [known, unknown] = [1, 2].map(LeaseId::from);
+        let reserve = Verb::Reserve { id: known, lease: LEASE };
+        assert!(ask(reserve, &honest, 10, None).await.allowed, "{algorithm}");
+        let last = ask(Verb::Acquire, &honest, LIMIT - 10, None).await;
+        assert!(last.allowed, "{algorithm}");
+        let spent = Some(Spent::within_the_limit(10));
+        for (verb, spent) in [
+            (Verb::Use { id: unknown, lease: LEASE }, None),
+            (Verb::Use { id: unknown, lease: LEASE }, spent),
+            (Verb::Commit(unknown), None),
+            (Verb::Commit(unknown), spent),
+            (Verb::Cancel(unknown), None),
+        ] {
+            assert!(!ask(verb, &forged, 1, spent).await.allowed, "{algorithm} {verb:?}");
+            // It applies no limit, so it shows the rate at which units return.
+            let seen = ask(Verb::Peek, &honest, 1, None).await;
+            assert!(
+                !seen.allowed && seen.reset_after > nearly_all,
+                "{algorithm} {verb:?} {seen:?}"
+            );
+            assert!(!ask(Verb::Acquire, &honest, 1, None).await.allowed, "{algorithm} {verb:?}");
+        }
+        // It exists: what it holds is charged or returns, and no more.
+        assert!(ask(Verb::Use { id: known, lease: LEASE }, &forged, 1, None).await.allowed);
+        assert!(!ask(Verb::Acquire, &honest, 1, None).await.allowed, "{algorithm}");
+        assert!(ask(Verb::Cancel(known), &forged, 1, None).await.allowed, "{algorithm}");
+        let seen = ask(Verb::Peek, &honest, 10, None).await;
+        assert_eq!((seen.allowed, seen.remaining), (false, 9), "{algorithm} {seen:?}");
+        assert!(seen.reset_after > nearly_all, "{algorithm} {seen:?}");
+    }
+}
+
 async fn ask(
     fixture: &dyn Fixture,
     verb: Verb,

@@ -20,7 +20,7 @@ leaky_bucket.advance, leaky_bucket.fits, leaky_bucket.left = token_bucket.advanc
 leaky_bucket.room, leaky_bucket.take, leaky_bucket.record = token_bucket.room, token_bucket.take, token_bucket.record
 leaky_bucket.give, leaky_bucket.reply = token_bucket.give, token_bucket.reply
 leaky_bucket.note_refilled, leaky_bucket.give_lease = token_bucket.note_refilled, token_bucket.give_lease
-leaky_bucket.is_unchanged = token_bucket.is_unchanged
+leaky_bucket.is_unchanged, leaky_bucket.keep_rate = token_bucket.is_unchanged, token_bucket.keep_rate
 
 function leaky_bucket.save(s)
   save_bucket(s, 'level', s.burst - s.tokens, 'last_leak', 'leak')

@@ -9,6 +9,7 @@
 --   take(s, cost)           takes cost, whether it fits or not
 --   record(s, cost, at)     takes cost as of `at`, an earlier time
 --   give(s, cost, taken)    returns cost; `taken` is the time when it was taken, or nil
+--   keep_rate(s)            buckets only: keeps the rate of the last change, if the limit has another
 --   note_refilled(s)        buckets only: notes what has refilled of the leases, before a take
 --   give_lease(s, l, cost)  buckets only: returns cost of a lease, less what has refilled
 --   is_unchanged(s, at, f)  buckets only: whether nothing was taken since an acquisition after

@@ -236,6 +236,10 @@ if verb == 'reset' then
   end
 end
 
+-- Verbs that name a lease or a grant: their limit may come from outside with the name, so it does
+-- not replace the rate of a bucket, and nothing is saved if there is no such lease or grant.
+local by_name = verb == 'use' or verb == 'commit' or verb == 'cancel' or verb == 'give_back'
+
 -- Read all states before the first write: an unreadable state fails the whole call.
 local states, next = {}, 1
 for i = 1, #KEYS do
@@ -246,6 +250,7 @@ for i = 1, #KEYS do
   -- The caller computes calendar periods, but the clock is that of Redis: return the time for a
   -- retry.
   if s.outside then return s.now end
+  if by_name and s.changed then meter.keep_rate(s) end
   s.meter, s.cost, s.clock = meter, cost, clock
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s
@@ -285,7 +290,7 @@ for i, s in ipairs(states) do
   local taken = acts and takes(s, all)
   if taken then perform(meter, s, cost) end
   -- A denial is saved only if the state has changed.
-  if acts and (taken or s.changed or s.settled) or s.must_save then meter.save(s) end
+  if acts and (taken or not by_name and (s.changed or s.settled)) or s.must_save then meter.save(s) end
   local answer = { permitted and 1 or 0, s.now, (write_pending(s)) }
   if verb == 'lease' then
     answer[4], answer[5] = unpack(s.grant or { 0, 0 })

@@ -93,6 +93,11 @@ function token_bucket.load(key, args, clock)
   return s
 end
 
+function token_bucket.keep_rate(s)
+  s.rate = s.flow
+  s.limit = string.gsub(s.limit, '%d+', string.format('%.0f', s.flow), 1)
+end
+
 function token_bucket.advance(s, to)
   if s.since then refill(s, to - s.since, s.flow) end
   s.since = to
