@@ -141,6 +141,27 @@ fn returned_units_remove_a_denial_however_the_key_is_split() {
 }
 
 #[test]
+fn a_denial_stays_if_nothing_has_returned() {
+    let (denials, limit) = (DenialCache::new(), limit());
+    let (one, id) = (check("u", &limit, 1), LeaseId::from(1));
+    learn(&denials, Verb::Acquire, one, answer(1, 30), 0);
+    let settles = one.spent(crate::Spent::within_the_limit(1));
+    for (verb, check) in
+        [(Verb::Cancel(id), one), (Verb::Commit(id), settles), (Verb::GiveBack, one)]
+    {
+        // There is no such reservation or grant.
+        learn(&denials, verb, check, answer(2, 30), 0);
+        assert_eq!(wait(&denials, &one, 0), Some(30), "{verb:?}");
+        // It only reports.
+        learn(&denials, verb, check.with_mode(crate::CheckMode::Report), answer(2, 0), 0);
+        assert_eq!(wait(&denials, &one, 0), Some(30), "{verb:?}");
+        learn(&denials, verb, check, answer(2, 0), 0);
+        assert_eq!(wait(&denials, &one, 0), None, "{verb:?}");
+        learn(&denials, Verb::Acquire, one, answer(3, 30), 0);
+    }
+}
+
+#[test]
 fn only_denials_of_the_cost_are_cached() {
     let (denials, limit) = (DenialCache::new(), limit());
     let one = check("u", &limit, 1);

@@ -19,6 +19,7 @@ const FOREVER: i64 = 8_640_000;
 const RESERVATIONS: &str = "/api/v1/ratelimit/reservations";
 
 on_both_backends!(
+    an_id_of_another_server_lifts_no_limit,
     units_are_reserved_and_settled_for_what_was_spent,
     a_denial_reserves_nothing,
     a_stream_is_metered_while_it_runs,
@@ -310,4 +311,31 @@ async fn a_changed_rule_applies_to_the_settlement(backend: &Backend) {
     assert!(deleted.status.is_success(), "{}", deleted.text);
     let settled = server.change(&second, "settle", &json!({"cost": 10})).await.json();
     assert_eq!((&settled["settled"], &settled["returned"]), (&json!(10), &json!(30)));
+}
+
+/// An id that was made up is as valid as one of another server, whose limits are others.
+async fn an_id_of_another_server_lifts_no_limit(backend: &Backend) {
+    let rule = |limit: u64| {
+        json!({
+            "scope": "user", "identifier_pattern": "u1", "limit": limit, "window_seconds": 86_400,
+        })
+    };
+    let other = Server::start(&[]).await;
+    other.create_rule(&rule(u64::from(u32::MAX))).await;
+    let foreign = other.reserve_user("u1", 1).await;
+    let server = backend.serve(&[]).await;
+    server.create_rule(&rule(20)).await;
+    let all = json!({"scope": "user", "identifier": "u1", "cost": 20});
+    assert_eq!(server.post_json(CHECK, &all).await.json()["allowed"], true);
+    for (verb, body) in
+        [("settle", json!({"cost": 1})), ("use", json!({"cost": 1})), ("cancel", json!({}))]
+    {
+        let reply = server.change(&foreign, verb, &body).await;
+        assert_eq!(reply.status, 409, "{verb} {}", reply.text);
+        let denied = server.post_json(RESERVATIONS, &user_request("u1", 1)).await.json();
+        assert_eq!(denied["allowed"], false, "{verb} {denied}");
+        // A unit returns in more than an hour.
+        let wait = denied["results"][0]["retry_after_ms"].as_u64().unwrap();
+        assert!(wait > 3_600_000, "{verb} {denied}");
+    }
 }

@@ -9,7 +9,7 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use headgate::{Batch, Check, Cost, Key, LeaseId, Limit, Place, Verb};
+use headgate::{Batch, Check, CheckMode, Cost, Key, LeaseId, Limit, Place, Verb};
 
 use support::{Instance, Remote, check, second};
 
@@ -100,6 +100,25 @@ async fn a_reset_lifts_a_remembered_denial() {
     let check = check("u", &limit);
     while instance.acquire(&check).await.allowed {}
     instance.apply(Verb::Reset, &check).await;
+    assert!(instance.acquire(&check).await.allowed);
+}
+
+#[tokio::test]
+async fn a_remembered_denial_stays_if_nothing_has_returned() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::fixed_window(2, second()).unwrap();
+    let check = check("u", &limit).without_extra();
+    let id = LeaseId::from(1);
+    let lease = second();
+    assert!(instance.apply(Verb::Reserve { id, lease }, &check).await.allowed);
+    while instance.acquire(&check).await.allowed {}
+    let calls = instance.stats().calls;
+    instance.apply(Verb::Cancel(LeaseId::from(2)), &check).await;
+    instance.apply(Verb::Cancel(id), &check.with_mode(CheckMode::Report)).await;
+    assert!(!instance.acquire(&check).await.allowed);
+    assert_eq!(instance.stats().calls, calls);
+    instance.apply(Verb::Cancel(id), &check).await;
     assert!(instance.acquire(&check).await.allowed);
 }
 

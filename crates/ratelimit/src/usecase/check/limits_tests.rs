@@ -6,7 +6,10 @@ use headgate::{BatchLimiter, Cost, FailMode, Key, LeasePolicy, Limit, ManualCloc
 use headgate_store_memory::MemoryStore;
 use serde_json::{Value as Json, json};
 
-use super::{AnyQuestion, AttributesQuestion, CheckRateLimit, Question, RuleSelection};
+use super::{
+    AnyQuestion, AttributesQuestion, CheckRateLimit, Question, ReservationRequest, RuleSelection,
+    reservations::{Charge, Costs},
+};
 use crate::{
     Attributes, Catalog, Defaults, Draft, OverrideId, OverrideSpec, OverrideSubject, RateLimitRule,
     Revision, RuleId, RuleOverride, Scope, Snapshot,
@@ -249,4 +252,32 @@ async fn batches_have_checks_of_both_kinds() {
     assert_eq!(verdicts, [Some((true, 2)), Some((true, 9)), None, Some((true, 2))]);
     let verdicts = remaining(server.checks.check_all(&questions).await.unwrap());
     assert_eq!(verdicts, [Some((false, 2)), Some((true, 9)), None, Some((false, 2))]);
+}
+
+#[tokio::test]
+async fn a_reservation_under_an_override_keeps_its_limit_when_the_rule_is_edited() {
+    let mut edited = of_user("*");
+    let mut server = Server::new(vec![edited.clone()], Vec::new());
+    let lowered = overridden(&edited, &json!({"user": "u1"}), 2, None);
+    server.set(vec![lowered.clone()]);
+    let question = Question {
+        scope: Scope::User,
+        subject: Key::new("u1").unwrap(),
+        selection: RuleSelection::Matching,
+        cost: Cost::new(2).unwrap(),
+    };
+    let request = ReservationRequest {
+        checks: vec![AnyQuestion::Subject(question)],
+        ttl: Duration::from_secs(30),
+        request_id: None,
+    };
+    let reserved = server.checks.reserve(&request).await.unwrap();
+    let id = reserved.reservation.unwrap().id;
+    edited.updated_at = Timestamp::from_micros(2);
+    server.rules = vec![edited];
+    server.set(vec![lowered]);
+    // The rule itself would have eight more.
+    let charge = Charge::Cost(Costs::Each(2));
+    let used = server.checks.use_reservation(&id, &charge).await.unwrap();
+    assert_eq!(used.held, Some(0));
 }

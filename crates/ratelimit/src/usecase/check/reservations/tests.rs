@@ -265,6 +265,31 @@ async fn rules_may_change_before_it_is_settled() {
     assert_eq!(fixture.left("a").await, 50);
 }
 
+/// An id is easily made up, and one of another installation is valid, too: its limit must not apply
+/// here.
+#[tokio::test]
+async fn an_id_of_another_installation_lifts_no_limit() {
+    let bucket = |limit: i64| {
+        let mut rule = rule("a", limit, 60, 1);
+        rule.spec.algorithm = headgate::Algorithm::TokenBucket;
+        rule
+    };
+    let other = Fixture::new(vec![bucket(i64::from(u32::MAX))]);
+    let foreign = id(&other.reserve(&[("a", 1)], None).await);
+    let fixture = Fixture::new(vec![bucket(100)]);
+    fixture.reserve(&[("a", 100)], None).await;
+    let checks = &fixture.checks;
+    assert!(matches!(checks.cancel_reservation(&foreign).await, Err(ReservationError::Ended)));
+    let used = checks.use_reservation(&foreign, &Charge::Cost(Costs::Each(1))).await;
+    assert!(matches!(used, Err(ReservationError::Ended)), "{used:?}");
+    let settled = checks.settle_reservation(&foreign, &Costs::Each(0), false).await;
+    assert!(matches!(settled, Err(ReservationError::Ended)), "{settled:?}");
+    fixture.clock.advance(Duration::from_millis(599));
+    assert_eq!(fixture.left("a").await, 0);
+    fixture.clock.advance(Duration::from_millis(1));
+    assert_eq!(fixture.left("a").await, 1);
+}
+
 #[tokio::test]
 async fn ttls_and_numbers_of_checks_are_bounded() {
     let fixture = Fixture::new(vec![]);
