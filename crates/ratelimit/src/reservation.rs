@@ -43,7 +43,8 @@ pub struct ReservationId {
 pub struct ReservedLimit {
     /// Bit n is set if check n counts against it.
     checks: u16,
-    /// The rule and the time of its last change; `None` for the default rule.
+    /// The rule and the time of its last change, so that a retry after a change is another
+    /// reservation; `None` for the default rule.
     rule: Option<(RuleId, Timestamp)>,
     fail_mode: FailMode,
     prefix: Box<str>,
@@ -210,13 +211,11 @@ impl ReservedLimit {
         KeySpace::new(&self.prefix, &self.suffix)
     }
 
-    /// Returns the limit in force: that of the rule, if it has changed since and still counts
-    /// under the same key. Otherwise the one of the reservation, which may be of a deleted rule.
+    /// Returns the limit in force: that of the rule, if it still counts under the same key, whatever
+    /// the id says. Otherwise the one of the id, as for a rule that was deleted.
     pub(crate) fn current<'a>(&'a self, snapshot: &'a Snapshot) -> &'a Limit {
         let rule = match self.rule {
-            Some((id, changed)) => snapshot
-                .rule(id)
-                .filter(|rule| rule.rule().is_some_and(|rule| rule.updated_at != changed)),
+            Some((id, _)) => snapshot.rule(id),
             None => Some(snapshot.default_rule()),
         };
         let by_subject = |rule: &CompiledRule| {
