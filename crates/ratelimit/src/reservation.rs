@@ -15,7 +15,7 @@
 
 mod codec;
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use headgate::{FailMode, KeySpace, LeaseId, Limit, Timestamp};
@@ -199,10 +199,6 @@ impl ReservedLimit {
         Duration::from_secs(self.window_seconds as u64)
     }
 
-    pub(crate) const fn fail_mode(&self) -> FailMode {
-        self.fail_mode
-    }
-
     pub(crate) fn subject(&self) -> &str {
         &self.subject
     }
@@ -211,24 +207,22 @@ impl ReservedLimit {
         KeySpace::new(&self.prefix, &self.suffix)
     }
 
-    /// Returns the limit in force: that of the rule, if it still counts under the same key, whatever
-    /// the id says. Otherwise the one of the id, as for a rule that was deleted.
-    pub(crate) fn current<'a>(&'a self, snapshot: &'a Snapshot) -> &'a Limit {
+    /// Returns the limit and the failure mode in force: those of the rule, if it still counts under
+    /// the same key, whatever the id says. Otherwise those of the id, as for a rule that was deleted.
+    pub(crate) fn in_force<'a>(&'a self, snapshot: &'a Snapshot) -> (&'a Limit, FailMode) {
         let rule = match self.rule {
             Some((id, _)) => snapshot.rule(id),
             None => Some(snapshot.default_rule()),
         };
-        let by_subject = |rule: &CompiledRule| {
-            let overrides = rule.id().map(|id| snapshot.override_shapes(id).next().is_some());
-            rule.is_by_plan() || overrides.unwrap_or_default()
-        };
-        let same_key = |rule: &&std::sync::Arc<CompiledRule>| {
-            // The attributes that decide between plans and overrides are not known any more.
-            !by_subject(rule)
-                && rule.window_seconds() == self.window_seconds
+        let same_key = |rule: &&Arc<CompiledRule>| {
+            rule.window_seconds() == self.window_seconds
                 && rule.limit().algorithm() == self.limit.algorithm()
         };
-        rule.filter(same_key).map_or(&self.limit, |rule| rule.limit())
+        let Some(rule) = rule.filter(same_key) else { return (&self.limit, self.fail_mode) };
+        let overrides = rule.id().map(|id| snapshot.override_shapes(id).next().is_some());
+        // The attributes that decide between plans and overrides are not known any more.
+        let by_subject = rule.is_by_plan() || overrides.unwrap_or_default();
+        (if by_subject { &self.limit } else { rule.limit() }, rule.fail_mode())
     }
 }
 
