@@ -171,6 +171,16 @@ mod tests {
     }
 
     #[test]
+    fn an_admission_is_from_a_lease_if_any_limit_is() {
+        let leased = |outcome| Outcome { leased: true, ..outcome };
+        let admitted = [outcome(true, 2, 0), leased(outcome(true, 9, 0))];
+        assert!(Decision::fold(&admitted).is_from_lease());
+        assert!(!Decision::fold(&admitted[..1]).is_from_lease());
+        let denied = Decision::fold(&[leased(outcome(false, 0, 700))]);
+        assert!(denied.leased && !denied.is_from_lease());
+    }
+
+    #[test]
     fn seconds_round_up_and_a_denial_waits_at_least_one() {
         let denied = Decision::fold(&[outcome(false, 0, 0)]);
         assert_eq!(denied.retry_after_secs(), 1);

@@ -17,7 +17,10 @@ fn invalid_limits_are_refused_with_the_reason() {
     for algorithm in Algorithm::ALL.into_iter().filter(|a| *a != Algorithm::Calendar) {
         let new = |limit, window| Limit::new(algorithm, limit, window);
         assert_eq!(new(0, MINUTE), Err(LimitError::Zero));
-        assert!(matches!(new(u64::MAX, MINUTE), Err(LimitError::TooLarge { .. })));
+        let Err(LimitError::TooLarge { max, got, .. }) = new(u64::MAX, MINUTE) else { panic!() };
+        assert_eq!(got, u64::MAX);
+        assert!(new(max, MINUTE).is_ok(), "{algorithm}");
+        assert!(matches!(new(max + 1, MINUTE), Err(LimitError::TooLarge { .. })), "{algorithm}");
         for window in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
             assert_eq!(new(1, window), Err(LimitError::Window(window)));
         }

@@ -6,7 +6,8 @@ use std::{
 
 use headgate::{
     Batch, BatchLimiter, Check, CheckMode, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key,
-    LeaseId, Limit, ManualClock, Outcome, Source, Standing, Store, StoreError, StoreFuture, Verb,
+    LeaseId, Limit, ManualClock, Outcome, Replicas, Source, Standing, Store, StoreError,
+    StoreFuture, Verb,
 };
 use headgate_store_memory::MemoryStore;
 
@@ -46,6 +47,20 @@ fn each_failure_mode_decides_differently() {
     let denied = local();
     assert!(!denied.allowed && by(&denied) == Some(FailMode::Local));
     assert_eq!(denied.retry_after, Duration::from_secs(30), "two a minute");
+}
+
+#[test]
+fn the_number_of_replicas_can_change_while_it_is_in_use() {
+    let clock = Arc::new(ManualClock::new(START));
+    let primary = Fragile::new(&clock);
+    primary.down.store(true, Relaxed);
+    let local = MemoryStore::builder().clock(Arc::clone(&clock)).build();
+    let replicas = Replicas::from(NonZeroU32::MIN);
+    let policy = FailurePolicy::new(primary, local, replicas.clone(), clock);
+    let limit = limit();
+    assert_eq!(acquire(&policy, &limit, FailMode::Local).unwrap().limit, 4);
+    replicas.set(NonZeroU32::new(2).unwrap());
+    assert_eq!(acquire(&policy, &limit, FailMode::Local).unwrap().limit, 2);
 }
 
 #[test]
