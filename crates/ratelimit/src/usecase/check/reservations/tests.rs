@@ -349,7 +349,9 @@ async fn a_refund_returns_nothing_twice_to_a_bucket_that_has_refilled() {
 #[tokio::test]
 async fn nothing_is_refunded_that_was_not_taken_while_the_store_is_full() {
     let store = MemoryStore::builder().capacity(4).overflow_bytes(1);
-    let fixture = Fixture::with_store(vec![rule("a", 100, 3600, 1)], store);
+    // Marks of the same life, which would share cells.
+    let rules = vec![rule("a", 100, 3600, 1), rule("u*", 100, 3600, 1)];
+    let fixture = Fixture::with_store(rules, store);
     let checks = &fixture.checks;
     let taken = checks.check_refundable(&user_check("a", 100), "first").await.unwrap().unwrap();
     assert!(taken.decision.allowed);
