@@ -208,6 +208,10 @@ impl Account {
         if self.leases.is_empty() && self.grants.is_empty() {
             return outcome;
         }
+        if let Some(state) = self.abridged(limit, cost, now, allowed) {
+            let abridged = Self { state, ..self.without_state() };
+            return abridged.outcome_without_expiries(limit, verb, cost, now, allowed);
+        }
         outcome.remaining = outcome.remaining.saturating_sub(self.granted_units());
         if allowed {
             // The time until the same cost is admitted is not needed.
@@ -218,9 +222,7 @@ impl Account {
             }
             return outcome;
         }
-        let reserves = matches!(verb, Verb::Reserve { .. });
-        let crowded = reserves && self.leases.len() >= Lease::MAX_PENDING;
-        let times = self.foresee(limit, cost, now, crowded);
+        let times = self.foresee(limit, cost, now, self.is_crowded(verb));
         (outcome.reset_after, outcome.retry_after) = (times.reset_after, times.retry_after);
         outcome
     }
@@ -249,7 +251,9 @@ impl Account {
 
     /// The time at which all units are available, after the last grant has ended.
     fn full_after_grants(&self, limit: &Limit, last: Timestamp) -> Timestamp {
-        let mut later = self.clone();
+        let state = self.abridged(limit, Cost::ONE, last, true);
+        let state = state.unwrap_or_else(|| self.state.clone());
+        let mut later = Self { state, ..self.without_state() };
         for grant in &self.grants {
             later.record(limit, grant.units, grant.last());
         }

@@ -221,6 +221,7 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
         let checks = asked().zip(&limits).map(|((check, _), limit)| {
             let cost = check.cost().min(Cost::new(limit.capacity()).unwrap_or(Cost::ONE));
             let local = Check::new(check.key(), limit, cost).ok()?.with_mode(check.mode());
+            let local = if check.is_exact() { local.exact() } else { local };
             Some(check.place().map_or(local, |place| local.holding(place)))
         });
         let checks: SmallVec<[Check<'_>; 2]> = checks.flatten().collect();

@@ -2,12 +2,14 @@
 
 mod concurrency;
 mod exactness;
+mod long_logs;
 mod places;
 mod reservations;
 mod streams;
 
 pub use concurrency::never_admits_more_than_the_limit;
 pub use exactness::{agrees_with_the_model, stands_still_when_its_clock_steps_back};
+pub use long_logs::agrees_with_the_model_about_long_logs;
 pub use places::{
     a_place_is_free_when_its_lease_ends, lists_the_holders_of_a_subject,
     never_more_holders_than_places, thousands_of_holders_have_a_place_each,

@@ -68,6 +68,12 @@ impl<'s> LockedShards<'s> {
             account.settle(limit, now);
             return Subject { fingerprint, account, kept_in: KeptIn::Slot };
         }
+        if check.is_exact() {
+            let adds = matches!(verb, Verb::Acquire | Verb::Lease | Verb::Reserve { .. });
+            let has_slot = !adds || shard.has_room(now);
+            let kept_in = if has_slot { KeptIn::Slot } else { KeptIn::Nowhere };
+            return Subject { fingerprint, account: Account::default(), kept_in };
+        }
         // Usage from when it had no slot still counts.
         let state = store.overflow.usage(fingerprint, limit, now);
         let leases = shard.take_leases(fingerprint, now);
@@ -95,6 +101,7 @@ impl<'s> LockedShards<'s> {
         let shard = self.shard(store, fingerprint);
         match kept_in {
             KeptIn::Slot | KeptIn::Full => shard.put(fingerprint, limit, account, now),
+            KeptIn::Nowhere => {}
             KeptIn::Overflow { .. } => shard.put_leases(fingerprint, account.leases),
         }
     }

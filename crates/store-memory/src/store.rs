@@ -124,6 +124,9 @@ impl<C: Clock> MemoryStore<C> {
     /// Fast path for limits whose states have a fixed size.
     #[inline]
     fn acquire_fast(&self, check: &Check<'_>) -> Option<Outcome> {
+        if check.is_exact() {
+            return None;
+        }
         match check.limit().parameters() {
             Parameters::TokenBucket(meter) | Parameters::LeakyBucket(meter) => {
                 self.acquire_by(meter, check)
@@ -283,6 +286,7 @@ impl<C: Clock> SyncStore for MemoryStore<C> {
         if verb == Verb::Acquire
             && !check.mode().is_read_only()
             && check.place().is_none()
+            && !check.is_exact()
             && let Ok(outcome) = self.acquire(check.key(), check.limit(), check.cost())
         {
             return outcome;

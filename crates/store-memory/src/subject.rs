@@ -22,6 +22,8 @@ pub(crate) enum KeptIn {
     /// A slot of its own, but the store has no room for another holder: a concurrency limit admits
     /// none until a place is free. The sketch could not tell whose places are released.
     Full,
+    /// Nowhere: an [exact](Check::exact) check is never counted in the sketch, and no slot is free.
+    Nowhere,
     /// The cells of the sketch, which it shares with others. Nothing is returned to those, because
     /// it might be another subject's: refunds, and what settled, cancelled and expired reservations
     /// have left only age out. Nor is anything granted, or a settlement remembered.
@@ -32,13 +34,16 @@ pub(crate) enum KeptIn {
 }
 
 impl Subject {
-    /// Places of other subjects are in the way, and nobody knows when one is free.
+    /// Other subjects are in the way, and it is unknown when there is room.
     const FULL_RETRY_AFTER: Duration = Duration::from_secs(1);
 
     pub(crate) fn permits(&self, check: &Check<'_>, verb: Verb, now: Timestamp) -> bool {
         if matches!(self.kept_in, KeptIn::Full) {
             let id = verb.reservation().or_else(|| check.place().map(|place| place.id));
             return id.is_some_and(|id| self.account.holds(id));
+        }
+        if matches!(self.kept_in, KeptIn::Nowhere) {
+            return false;
         }
         self.no_lease_for(verb).is_none() && self.account.permits(check, verb, now)
     }
@@ -62,6 +67,7 @@ impl Subject {
                 }
                 grant
             }
+            KeptIn::Nowhere => None,
             KeptIn::Overflow { .. } => {
                 if verb != Verb::Peek {
                     overflow.count_decision();
@@ -119,6 +125,11 @@ impl Subject {
                     outcome.remaining = 0;
                     outcome.retry_after = outcome.retry_after.max(Self::FULL_RETRY_AFTER);
                 }
+                return outcome;
+            }
+            KeptIn::Nowhere => {
+                let mut outcome = self.account.outcome(limit, verb, cost, now, false);
+                outcome.retry_after = Self::FULL_RETRY_AFTER;
                 return outcome;
             }
             KeptIn::Overflow { .. } => {}

@@ -77,6 +77,11 @@ fn agrees_with_the_model() {
 }
 
 #[test]
+fn agrees_with_the_model_about_long_logs() {
+    at_once(suite::agrees_with_the_model_about_long_logs(&InMemory::with_capacity(100_000)));
+}
+
+#[test]
 fn gives_the_golden_vectors() {
     at_once(golden::replay(InMemory::fixture));
 }

@@ -5,8 +5,8 @@
 use std::{sync::Arc, time::Duration};
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, ManualClock, Outcome, State, Timestamp,
-    Verb, algorithm::Period,
+    Algorithm, Batch, Check, Cost, Key, LeaseId, Limit, ManualClock, Outcome, State, SyncStore,
+    Timestamp, Verb, algorithm::Period,
 };
 use headgate_store_memory::{Builder, MemoryStore, NumericKey};
 
@@ -321,4 +321,39 @@ fn a_batch_with_new_keys_is_all_or_nothing() {
         assert!(outcomes[0].allowed && !outcomes[1].allowed);
     }
     assert_eq!(full.act(Verb::Peek, "a", &wide).remaining, 9, "what was refused took nothing");
+}
+
+#[test]
+fn exact_checks_are_never_counted_in_the_sketch() {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_000_000)));
+    let builder = MemoryStore::builder().capacity(1).overflow_bytes(16 * BYTES_PER_COLUMN);
+    let store = builder.clock(Arc::clone(&clock)).build();
+    let window = Duration::from_secs(60);
+    for limit in [Limit::token_bucket(3, window), Limit::sliding_window(3, window)] {
+        let limit = limit.unwrap();
+        let ask = |verb, check: Check<'_>| store.apply_now(verb, &check.into())[0];
+        let first = ask(Verb::Acquire, one("first", &limit).exact());
+        assert_eq!((first.allowed, first.remaining), (true, 2), "there is a slot");
+        for i in 0..500 {
+            ask(Verb::Acquire, one(&format!("flood{i}"), &limit));
+        }
+        for i in 0..50 {
+            let name = format!("new{i}");
+            let seen = ask(Verb::Peek, one(&name, &limit).exact());
+            assert_eq!((seen.allowed, seen.remaining), (true, 3));
+            let denied = SyncStore::apply_one(&store, Verb::Acquire, one(&name, &limit).exact());
+            assert_eq!((denied.allowed, denied.remaining), (false, 3));
+            assert!(!denied.retry_after.is_zero());
+        }
+        let again = ask(Verb::Acquire, one("first", &limit).exact());
+        assert_eq!((again.allowed, again.remaining), (true, 1));
+        clock.advance(2 * window);
+        let admitted = ask(Verb::Acquire, one("new0", &limit).exact());
+        assert_eq!((admitted.allowed, admitted.remaining), (true, 2), "there is a slot again");
+        clock.advance(2 * window);
+    }
+}
+
+fn one<'a>(name: &'a str, limit: &'a Limit) -> Check<'a> {
+    Check::new(Key::new(name).unwrap(), limit, Cost::ONE).unwrap()
 }

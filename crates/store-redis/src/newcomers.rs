@@ -10,12 +10,13 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 use futures_util::future::try_join_all;
 use headgate::{
-    Batch, Check, Clock, HoldersFuture, Key, Outcomes, Store, StoreError, StoreFuture, Verb,
-    limit::Parameters,
+    Batch, Check, CheckMode, Clock, HoldersFuture, Key, Outcome, Outcomes, Standing, Store,
+    StoreError, StoreFuture, Verb, limit::Parameters,
 };
 
 use crate::RedisStore;
@@ -35,8 +36,9 @@ use recent_keys::RecentKeys;
 /// rate, a burst of one second, and the shared keys; and new subjects together never get more than
 /// the shared keys allow. A single new subject may get less than its limit.
 ///
-/// Keys of concurrency limits are exempt: a place must be found again to be renewed or released,
-/// by any process, and its key lasts no longer than its lease.
+/// What must be found again, by any process, is never in a shared key. Beyond the rate,
+/// reservations and [exact](Check::exact) checks of subjects without a key are denied for a second.
+/// Keys of concurrency limits are exempt: they last no longer than their leases.
 pub struct NewcomerBound {
     store: Arc<RedisStore>,
     clock: Arc<dyn Clock>,
@@ -50,6 +52,9 @@ pub struct NewcomerBound {
 impl NewcomerBound {
     /// Number of keys that new subjects of one limit share.
     pub const SHARED: u64 = 1_024;
+
+    /// By then, the rate admits new keys again.
+    const RETRY_AFTER: Duration = Duration::from_secs(1);
 
     /// Bounds the new keys of `store`.
     pub fn new(store: Arc<RedisStore>, per_second: NonZeroU32, clock: Arc<dyn Clock>) -> Self {
@@ -84,23 +89,40 @@ impl NewcomerBound {
     }
 
     /// Applies `verb` to a batch of which some checks may not add a key.
-    async fn apply_with_shared(
+    async fn apply_over_the_rate(
         &self,
         verb: Verb,
         batch: &Batch<'_>,
-        over: Vec<usize>,
+        mut over: Vec<usize>,
     ) -> Result<Outcomes, StoreError> {
         let checks = batch.checks();
-        let names: Vec<Option<String>> = {
-            let known = over.iter().map(|position| self.is_in_redis(&checks[*position]));
-            let known = try_join_all(known).await?;
-            let mut names = vec![None; checks.len()];
-            for (position, _) in over.iter().zip(known).filter(|(_, known)| !known) {
-                names[*position] = Some(self.shared_name(*position, &checks[*position]));
-            }
-            names
-        };
-        self.shared.fetch_add(names.iter().flatten().count() as u64, Relaxed);
+        let known = over.iter().map(|position| self.is_in_redis(&checks[*position]));
+        let mut known = try_join_all(known).await?.into_iter();
+        over.retain(|_| known.next() == Some(false));
+        if over.is_empty() {
+            return self.store.apply(verb, batch).await;
+        }
+        let is_found_again = matches!(verb, Verb::Reserve { .. } | Verb::Refund)
+            || checks.iter().any(Check::is_exact);
+        if is_found_again {
+            self.apply_without(verb, batch, &over).await
+        } else {
+            self.apply_with_shared(verb, checks, &over).await
+        }
+    }
+
+    /// Applies `verb`, with shared keys for the checks at the positions `over`.
+    async fn apply_with_shared(
+        &self,
+        verb: Verb,
+        checks: &[Check<'_>],
+        over: &[usize],
+    ) -> Result<Outcomes, StoreError> {
+        let mut names = vec![None; checks.len()];
+        for position in over {
+            names[*position] = Some(self.shared_name(*position, &checks[*position]));
+        }
+        self.shared.fetch_add(over.len() as u64, Relaxed);
         let replaced = checks.iter().zip(&names).map(|(check, name)| match name {
             None => Ok(*check),
             Some(name) => renamed(check, name),
@@ -108,6 +130,47 @@ impl NewcomerBound {
         let replaced: Vec<Check<'_>> = replaced.collect::<Result<_, _>>()?;
         let batch = Batch::new(replaced).map_err(rejected)?;
         self.store.apply(verb, &batch).await
+    }
+
+    /// Applies `verb`, which adds no key for the checks at the positions `over`. If the batch
+    /// depends on one of them, it is denied. A refund has nothing to return to them.
+    async fn apply_without(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+        over: &[usize],
+    ) -> Result<Outcomes, StoreError> {
+        let checks = batch.checks();
+        if verb != Verb::Refund && over.iter().any(|i| checks[*i].mode().can_block()) {
+            return self.deny(verb, batch, over).await;
+        }
+        let mut counted = checks.to_vec();
+        for position in over {
+            counted[*position] = counted[*position].with_mode(CheckMode::Report);
+        }
+        self.store.apply(verb, &Batch::new(counted).map_err(rejected)?).await
+    }
+
+    /// Takes nothing, and denies the checks at the positions `over` and the exact ones.
+    async fn deny(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+        over: &[usize],
+    ) -> Result<Outcomes, StoreError> {
+        let seen = self.store.apply(Verb::Peek, batch).await?;
+        let standing = verb.reservation().map(|_| Standing::Ended);
+        let answer = |(i, seen): (usize, Outcome)| {
+            let is_denied = over.contains(&i) || batch.checks()[i].is_exact();
+            let Outcome { limit, remaining, reset_after, at, .. } = seen;
+            let outcome = if seen.allowed && is_denied {
+                Outcome::denial(limit, remaining, reset_after, Self::RETRY_AFTER, at)
+            } else {
+                seen
+            };
+            outcome.with_reservation(standing)
+        };
+        Ok(seen.into_iter().enumerate().map(answer).collect())
     }
 
     async fn is_in_redis(&self, check: &Check<'_>) -> Result<bool, StoreError> {
@@ -131,15 +194,18 @@ impl NewcomerBound {
 
 impl Store for NewcomerBound {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
-        // A peek adds nothing, and a reset is about the subject's own key.
-        if matches!(verb, Verb::Peek | Verb::Reset) {
+        // These add nothing, and are about the subject's own key: no reservation is in another.
+        if matches!(
+            verb,
+            Verb::Peek | Verb::Reset | Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_)
+        ) {
             return self.store.apply(verb, batch);
         }
         let over = self.over_the_rate(verb, batch);
         if over.is_empty() {
             return self.store.apply(verb, batch);
         }
-        StoreFuture::pending(self.apply_with_shared(verb, batch, over))
+        StoreFuture::pending(self.apply_over_the_rate(verb, batch, over))
     }
 
     fn holders<'a>(&'a self, check: Check<'a>, max: usize) -> HoldersFuture<'a> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::Account;
-use crate::{Cost, Lease, Limit, Timestamp};
+use crate::{Cost, Lease, Limit, Outcome, State, Timestamp, Verb, limit::Parameters};
 
 /// Durations from now on.
 pub(super) struct Foreseen {
@@ -18,6 +18,70 @@ impl Foreseen {
 }
 
 impl Account {
+    /// The outcome of `verb` and `cost`, as if no reservation expired: units that a reservation
+    /// returns then are not foreseen, so that the times are at most too late.
+    ///
+    /// For a log that is too [long](crate::algorithm::SlidingWindow::MAX_FORESEEN) to foresee more.
+    /// It may be [abridged](crate::algorithm::sliding_window::State::abridged).
+    pub fn outcome_without_expiries(
+        &self,
+        limit: &Limit,
+        verb: Verb,
+        cost: Cost,
+        now: Timestamp,
+        allowed: bool,
+    ) -> Outcome {
+        let standing = verb.reservation().map(|id| self.standing(limit, id, now));
+        let (state, grants) = (self.state.clone(), self.grants.clone());
+        let kept = Self { state, grants, ..Self::default() };
+        let mut outcome = kept.outcome(limit, Verb::Peek, cost, now, allowed);
+        if !allowed && self.is_crowded(verb) {
+            let first = self.leases.iter().map(|lease| lease.expires_at.since(now)).min();
+            let first = Duration::from_micros(first.unwrap_or_default());
+            outcome.retry_after = outcome.retry_after.max(first);
+        }
+        outcome.with_reservation(standing)
+    }
+
+    /// The state with fewer entries, if it is a log with too many of them to foresee everything.
+    pub(super) fn abridged(
+        &self,
+        limit: &Limit,
+        cost: Cost,
+        now: Timestamp,
+        allowed: bool,
+    ) -> Option<State> {
+        let (Parameters::SlidingWindow(window), State::Log(log)) =
+            (limit.parameters(), &self.state)
+        else {
+            return None;
+        };
+        if !window.is_long(log, now) {
+            return None;
+        }
+        let wanted = cost.get().saturating_add(self.granted_units());
+        let used = limit.capacity().saturating_sub(limit.remaining(&self.state, now));
+        let debt = limit.debt(&self.state, now);
+        let leaving = (used + debt).saturating_add(wanted).saturating_sub(limit.capacity());
+        let leaving = if allowed { 0 } else { leaving };
+        Some(State::Log(window.abridged(log, leaving, now)))
+    }
+
+    /// The same account without the state of the algorithm.
+    pub(super) fn without_state(&self) -> Self {
+        Self {
+            state: State::Fresh,
+            leases: self.leases.clone(),
+            settled: self.settled.clone(),
+            grants: self.grants.clone(),
+        }
+    }
+
+    /// Returns `true` if `verb` makes a reservation, and no more can be pending.
+    pub(super) fn is_crowded(&self, verb: Verb) -> bool {
+        matches!(verb, Verb::Reserve { .. }) && self.leases.len() >= Lease::MAX_PENDING
+    }
+
     /// The time until all units are available, which is `at_most` if no reservation expires before.
     /// Almost every account with reservations is like this, and copies only its state here.
     pub(super) fn full_after_expiries(

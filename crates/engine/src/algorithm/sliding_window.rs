@@ -30,6 +30,15 @@ pub struct Entry {
 }
 
 impl SlidingWindow {
+    /// Number of entries of a log that an answer about the future looks at, so that its cost is
+    /// bounded.
+    ///
+    /// If more than these have to leave the window before a cost is admitted, each further entry
+    /// counts as one unit: exact if it is one, and otherwise later than the truth. If a log has
+    /// more than these, the answer does not foresee what pending reservations return when they
+    /// expire, and is later than the truth if one does. It is never earlier.
+    pub const MAX_FORESEEN: usize = 256;
+
     /// Units admitted in any window.
     pub const fn limit(&self) -> u32 {
         self.limit
@@ -44,14 +53,44 @@ impl SlidingWindow {
         entry.at.saturating_add(self.window) <= now.as_micros()
     }
 
-    fn live<'s>(&self, state: &'s State, now: Timestamp) -> impl Iterator<Item = Entry> + 's {
-        let window = self.window;
-        state.entries.iter().copied().skip_while(move |entry| entry.at + window <= now.as_micros())
+    /// Position of the first entry in the window.
+    fn first_live(&self, state: &State, now: Timestamp) -> usize {
+        state.entries.partition_point(|entry| self.expired(*entry, now))
     }
 
     fn total(&self, state: &State, now: Timestamp) -> u64 {
         let gone = state.entries.iter().take_while(|entry| self.expired(**entry, now));
         state.total - gone.map(|entry| u64::from(entry.count)).sum::<u64>()
+    }
+
+    /// Returns `true` if more entries are in the window than an answer looks at.
+    pub(crate) fn is_long(&self, state: &State, now: Timestamp) -> bool {
+        state.len() - self.first_live(state, now) > Self::MAX_FORESEEN
+    }
+
+    /// Time of the entry after which `units` have left the window, or of a later entry; see
+    /// [`MAX_FORESEEN`](Self::MAX_FORESEEN).
+    fn leaves_after(&self, state: &State, mut units: u64, now: Timestamp) -> Option<u64> {
+        let first = self.first_live(state, now);
+        let exact = state.entries.range(first..).take(Self::MAX_FORESEEN);
+        for entry in exact {
+            if units <= u64::from(entry.count) {
+                return Some(entry.at);
+            }
+            units -= u64::from(entry.count);
+        }
+        let further = usize::try_from(units - 1).unwrap_or(usize::MAX);
+        let place = (first + Self::MAX_FORESEEN).saturating_add(further);
+        state.entries.get(place).or(state.entries.back()).map(|entry| entry.at)
+    }
+
+    /// A log of at most two entries, which has the same units in the window and the same newest
+    /// entry, and from which the oldest `leaving` units leave when an answer says that they do.
+    pub(crate) fn abridged(&self, state: &State, leaving: u64, now: Timestamp) -> State {
+        let total = self.total(state, now);
+        let leaving = leaving.min(total);
+        let at = if leaving > 0 { self.leaves_after(state, leaving, now) } else { None };
+        State::abridged(total, state.newest().unwrap_or_default(), at.map(|at| (leaving, at)))
     }
 
     /// Deletes the entries that have left the window.
@@ -102,29 +141,43 @@ impl State {
         }
     }
 
+    /// A log of `total` units, the newest of which are of this time. The units and the time of
+    /// `leaving` are those that leave the window first.
+    pub fn abridged(total: u64, newest: u64, leaving: Option<(u64, u64)>) -> Self {
+        // A debt may exceed what one entry can hold; the total is exact.
+        let entry = |at, count: u64| Entry { at, count: count.try_into().unwrap_or(u32::MAX) };
+        let (leaving, at) = leaving.unwrap_or_default();
+        let entries = if leaving == 0 || leaving >= total || at == newest {
+            [entry(newest.max(at), total)].into_iter().filter(|_| total > 0).collect()
+        } else {
+            VecDeque::from([entry(at, leaving), entry(newest, total - leaving)])
+        };
+        Self { entries, total }
+    }
+
     /// Removes `count` units from the oldest entries.
     fn remove_oldest(&mut self, mut count: u64) {
-        for entry in &mut self.entries {
-            count -= entry.take(count);
+        while count > 0
+            && let Some(oldest) = self.entries.front_mut()
+        {
+            let taken = oldest.take(count);
+            (count, self.total) = (count - taken, self.total - taken);
+            self.entries.pop_front_if(|oldest| oldest.count == 0);
         }
-        self.tidy();
     }
 
     /// Removes `count` units from the newest entries that are not later than `at`.
     fn remove_until(&mut self, at: Timestamp, mut count: u64) {
-        let entries = self.entries.iter_mut().rev();
-        for entry in entries.skip_while(|entry| entry.at > at.as_micros()) {
-            if count == 0 {
-                break;
-            }
-            count -= entry.take(count);
+        let end = self.entries.partition_point(|entry| entry.at <= at.as_micros());
+        let mut start = end;
+        while count > 0
+            && let Some(entry) = start.checked_sub(1).and_then(|i| self.entries.get_mut(i))
+        {
+            let taken = entry.take(count);
+            (count, self.total) = (count - taken, self.total - taken);
+            start -= usize::from(entry.count == 0);
         }
-        self.tidy();
-    }
-
-    fn tidy(&mut self) {
-        self.entries.retain(|entry| entry.count > 0);
-        self.total = self.entries.iter().map(|entry| u64::from(entry.count)).sum();
+        self.entries.drain(start..end);
     }
 }
 
@@ -201,15 +254,83 @@ impl Meter for SlidingWindow {
 
     fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
         let total = self.total(state, now);
-        let mut in_the_way = (total + cost.get()).saturating_sub(u64::from(self.limit));
-        let mut wait = 0;
-        for entry in self.live(state, now) {
-            if in_the_way == 0 {
-                break;
-            }
-            in_the_way = in_the_way.saturating_sub(u64::from(entry.count));
-            wait = entry.at + self.window - now.as_micros();
+        let in_the_way = (total + cost.get()).saturating_sub(u64::from(self.limit));
+        if in_the_way == 0 {
+            return 0;
         }
-        wait
+        let at = self.leaves_after(state, in_the_way, now);
+        at.map_or(0, |at| (at + self.window).saturating_sub(now.as_micros()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+
+    use super::*;
+
+    const WINDOW: u64 = 60_000_000;
+    const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
+    /// A log of these counts, one each microsecond.
+    fn log(counts: impl IntoIterator<Item = u32>) -> State {
+        let first = NOW.as_micros() - WINDOW / 2;
+        counts.into_iter().zip(first..).map(|(count, at)| Entry { at, count }).collect()
+    }
+
+    /// The position of the entry that a check of `cost` waits for.
+    fn waits_for(limit: u32, state: &State, cost: u64) -> u64 {
+        let window = SlidingWindow { limit, window: WINDOW };
+        let wait = window.retry_after(state, Cost::new(cost).unwrap(), NOW);
+        wait - WINDOW / 2
+    }
+
+    #[test]
+    fn retries_are_exact_for_as_many_entries_as_it_looks_at() {
+        let most = SlidingWindow::MAX_FORESEEN as u64;
+        let state = log(iter::repeat_n(2, 1_000));
+        assert_eq!(waits_for(2_000, &state, 1), 0);
+        assert_eq!(waits_for(2_000, &state, 101), 50);
+        assert_eq!(waits_for(2_000, &state, 2 * most), most - 1);
+        // Later than the truth, which is 256, and the newest at the latest.
+        assert_eq!(waits_for(2_000, &state, 2 * most + 2), most + 1);
+        assert_eq!(waits_for(2_000, &state, 2_000), 999);
+    }
+
+    #[test]
+    fn retries_are_exact_for_any_number_of_single_units() {
+        let state = log(iter::repeat_n(1, 100_000));
+        for cost in [1, 256, 257, 5_000, 99_999, 100_000] {
+            assert_eq!(waits_for(100_000, &state, cost), cost - 1);
+        }
+    }
+
+    #[test]
+    fn units_are_removed_from_the_newest_not_later_or_from_the_oldest() {
+        let first = NOW.as_micros() - WINDOW / 2;
+        let mut state = log([1, 2, 3, 4, 5]);
+        state.remove_until(Timestamp::from_micros(first + 2), 4);
+        let rest = |at, count| Entry { at: first + at, count };
+        assert_eq!(state, [rest(0, 1), rest(1, 1), rest(3, 4), rest(4, 5)].into_iter().collect());
+        state.remove_oldest(3);
+        assert_eq!(state, [rest(3, 3), rest(4, 5)].into_iter().collect());
+        state.remove_until(Timestamp::from_micros(first + 9), 100);
+        assert_eq!(state, State::default());
+    }
+
+    #[test]
+    fn an_abridged_log_gives_the_same_answers() {
+        let window = SlidingWindow { limit: 2_000, window: WINDOW };
+        let state = log(iter::repeat_n(2, 1_000));
+        for cost in [1, 100, 700, 2_000] {
+            let abridged = window.abridged(&state, cost, NOW);
+            assert!(abridged.len() <= 2, "{abridged:?}");
+            let cost = Cost::new(cost).unwrap();
+            let of = |state| {
+                let reset = window.reset_after(state, NOW);
+                (window.remaining(state, NOW), reset, window.retry_after(state, cost, NOW))
+            };
+            assert_eq!(of(&abridged), of(&state), "{cost:?}");
+        }
     }
 }

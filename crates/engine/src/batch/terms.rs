@@ -19,6 +19,8 @@ pub(super) enum Terms {
     Spent(Spent),
     /// For [`Verb::Acquire`](crate::Verb::Acquire) of a concurrency limit.
     Place(Place),
+    /// For every verb: see [`Check::exact`].
+    Exact,
 }
 
 /// The lease under which places of a concurrency limit are taken.
@@ -96,6 +98,21 @@ impl Check<'_> {
     #[must_use]
     pub const fn holding(self, place: Place) -> Self {
         Self { terms: Terms::Place(place), ..self }
+    }
+
+    /// The same check, decided by a state of its own only: what it answers is a fact about this
+    /// subject.
+    ///
+    /// A store that has no room for more states may count new subjects together. It denies an exact
+    /// check instead, although units are left: such a denial has at least its cost `remaining`.
+    #[must_use]
+    pub const fn exact(self) -> Self {
+        Self { terms: Terms::Exact, ..self }
+    }
+
+    /// Returns `true` if only a state of its own decides it.
+    pub const fn is_exact(&self) -> bool {
+        matches!(self.terms, Terms::Exact)
     }
 
     /// The lease under which places of a concurrency limit are taken.

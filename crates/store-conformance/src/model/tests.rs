@@ -1,7 +1,9 @@
 //! The model agrees with the naive implementation, and its predictions come true.
 
+use std::time::Duration;
+
 use headgate::{
-    Account, Algorithm, Check, CheckMode, Cost, KeySpace, Limit, Outcome, Timestamp, Verb,
+    Account, Algorithm, Check, CheckMode, Cost, KeySpace, LeaseId, Limit, Outcome, Timestamp, Verb,
     limit::Parameters,
 };
 use proptest::prelude::*;
@@ -83,6 +85,33 @@ proptest! {
             within_the_limit(&subject.limits[0], admitted)?;
         }
     }
+}
+
+#[test]
+fn answers_about_long_logs_are_never_too_early() {
+    let limit = Limit::sliding_window(2_000, Duration::from_hours(1)).unwrap();
+    let id = LeaseId::from(1);
+    let check = |cost| {
+        Check::new(headgate::Key::new("log").unwrap(), &limit, Cost::new(cost).unwrap()).unwrap()
+    };
+    let (mut model, mut now) = (Model::default(), START);
+    let reserve = Verb::Reserve { id, lease: Duration::from_mins(30) };
+    assert!(model.apply(reserve, &[check(100)], &[now])[0].allowed);
+    for i in 0..1_000 {
+        now = now.plus(1_000_000);
+        assert!(model.apply(Verb::Acquire, &[check(1 + i % 2)], &[now])[0].allowed);
+    }
+    let mut foreseen = 0;
+    for cost in [1, 401, 500, 501, 700, 1_000, 1_500, 1_900, 2_000] {
+        let outcome = model.apply(Verb::Peek, &[check(cost)], &[now])[0];
+        let account = &model.accounts["log"];
+        let permits = |at| later(account, &limit, at).permits(&check(cost), Verb::Acquire, at);
+        assert!(permits(outcome.at + outcome.retry_after), "{cost} {outcome:?}");
+        let full = later(account, &limit, outcome.at + outcome.reset_after);
+        assert_eq!(full.outcome(&limit, Verb::Peek, Cost::ONE, now, true).remaining, 2_000);
+        foreseen += usize::from(outcome.allowed);
+    }
+    assert_eq!(foreseen, 1, "the others wait");
 }
 
 fn names() -> Vec<String> {

@@ -63,6 +63,14 @@ fn agrees_with_the_model_on_its_own_time() {
 }
 
 #[test]
+fn agrees_with_the_model_about_long_logs() {
+    let server = require!(DynamoDb::shared());
+    let runtime = runtime();
+    let fixture = OnDynamoDb::at_our_time(&runtime, &server);
+    runtime.block_on(suite::agrees_with_the_model_about_long_logs(&*fixture));
+}
+
+#[test]
 fn gives_the_golden_vectors() {
     let server = require!(DynamoDb::shared());
     let runtime = runtime();

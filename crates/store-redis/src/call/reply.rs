@@ -1,10 +1,10 @@
 //! Decoding of the reply of a script.
 
 use headgate::{
-    Account, Check, Grant, Lease, LeaseId, Limit, Outcome, Outcomes, Settled, Standing, State,
-    Timestamp, Verb,
+    Account, Check, Cost, Grant, Lease, LeaseId, Limit, Outcome, Outcomes, Settled, Standing,
+    State, Timestamp, Verb,
     algorithm::{
-        Bucket, SlidingWindow, bucket, fixed_window,
+        Bucket, bucket, fixed_window,
         sliding_window::{self, Entry},
         sliding_window_counter,
     },
@@ -168,11 +168,10 @@ fn outcome(verb: Verb, check: &Check<'_>, part: &KeyReply<'_>) -> Result<Outcome
         Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => part.bucket(bucket)?,
         Parameters::FixedWindow(_) | Parameters::Calendar(_) => part.window()?,
         Parameters::SlidingWindowCounter(_) => part.counter()?,
-        Parameters::SlidingWindow(log) if part.is_log_summary() => {
-            let outcome = part.log_summary(limit, *log)?;
-            let account = part.account(part.log_total()?);
-            let standing = verb.reservation().map(|id| account.standing(limit, id, part.now));
-            return Ok(outcome.with_reservation(standing));
+        Parameters::SlidingWindow(_) if part.is_abridged()? => {
+            let account = part.account(part.abridged_log(limit, cost)?);
+            let (now, allowed) = (part.now, part.allowed);
+            return Ok(account.outcome_without_expiries(limit, verb, cost, now, allowed));
         }
         Parameters::SlidingWindow(_) => part.log()?,
         Parameters::Concurrency(_) => return part.places(verb, limit),
@@ -209,9 +208,11 @@ impl<'v> KeyReply<'v> {
         Account { state, leases, settled, grants }
     }
 
-    /// Returns `true` if the reply has no entries of the log, which may be long.
-    fn is_log_summary(&self) -> bool {
-        self.pending.leases.is_empty() && (self.allowed || self.pending.grants.is_empty())
+    /// Returns `true` if the reply has no entries of the log: none is needed without reservations,
+    /// and there may be too many.
+    fn is_abridged(&self) -> Result<bool, MalformedReply> {
+        let has_entries = self.numbers.len() > 3 || self.number(0)? == 0;
+        Ok(self.pending.leases.is_empty() || !has_entries)
     }
 
     fn number(&self, i: usize) -> Result<u64, MalformedReply> {
@@ -276,28 +277,13 @@ impl<'v> KeyReply<'v> {
         Ok(outcome.with_reservation(verb.reservation().map(|_| standing)))
     }
 
-    /// A log with the total only.
-    fn log_total(&self) -> Result<State, MalformedReply> {
-        let entry = Entry { at: self.now.as_micros(), count: self.small(0)? };
-        Ok(State::Log([entry].into_iter().collect()))
-    }
-
-    /// The first three numbers are enough.
-    fn log_summary(&self, limit: &Limit, log: SlidingWindow) -> Result<Outcome, MalformedReply> {
-        let leaves = |at: u64| match at {
-            0 => Duration::ZERO,
-            at => Duration::from_micros((at + log.window()).saturating_sub(self.now.as_micros())),
-        };
+    /// A log that makes room for `cost` at the same time: the first three numbers are enough.
+    fn abridged_log(&self, limit: &Limit, cost: Cost) -> Result<State, MalformedReply> {
+        let (total, newest, room_at) = (self.number(0)?, self.number(1)?, self.number(2)?);
         let granted: u64 = self.pending.grants.iter().map(|grant| grant.units).sum();
-        let remaining = limit.capacity().saturating_sub(self.number(0)? + granted);
-        // Granted units are recorded in the last microsecond of their grant.
-        let last_grant = self.pending.grants.last().map(|grant| grant.until.as_micros() - 1);
-        let reset_after = leaves(last_grant.unwrap_or(self.number(1)?));
-        if self.allowed {
-            return Ok(Outcome::admission(limit.capacity(), remaining, reset_after, self.now));
-        }
-        let retry_after = leaves(self.number(2)?);
-        Ok(Outcome::denial(limit.capacity(), remaining, reset_after, retry_after, self.now))
+        let in_the_way = (total + granted + cost.get()).saturating_sub(limit.capacity());
+        let leaving = (room_at > 0).then_some((in_the_way, room_at));
+        Ok(State::Log(sliding_window::State::abridged(total, newest, leaving)))
     }
 }
 

@@ -1,7 +1,7 @@
 -- sliding_window: a sorted set with a member for each admitted request
 --   score   time of the request, in microseconds
---   member  n:units:time, where n distinguishes requests of the same microsecond; its seven digits
---           come first, so that the last member of a microsecond has the largest n
+--   member  n:units:time. Requests of the same microsecond share a member; n is 0000000, and more
+--           only in members of servers that wrote several of them
 -- Two more members sort before these, at scores that are not times:
 --   '#'     its score is the sum of all units
 --   '?...'  at score -1: the leases and grants
@@ -10,10 +10,23 @@
 local sliding_window = {}
 meters[6] = sliding_window
 
+-- SlidingWindow::MAX_FORESEEN of the engine.
+local MAX_FORESEEN = 256
+local PAGE = 64
 local FIRST_TIME = '1000000000000'
 
 local function units(member)
   return tonumber(string.match(member, '^%d+:(%d+)'))
+end
+
+-- Deletes the entries that have left the window, so that peeks and denials, which save nothing, do
+-- not read them again and again. A server that refuses writes still decides.
+local function delete_gone(s)
+  local saved = redis.pcall('ZADD', s.key, s.total, '#')
+  if type(saved) == 'number' then
+    redis.call('ZREMRANGEBYSCORE', s.key, FIRST_TIME, s.cutoff)
+    s.gone = false
+  end
 end
 
 function sliding_window.load(key, args, clock)
@@ -37,6 +50,7 @@ function sliding_window.load(key, args, clock)
     s.total = s.total - units(member)
   end
   s.gone = #gone > 0
+  if #gone > PAGE then delete_gone(s) end
   s.newest_member = newest[1]
   s.newest_at = tonumber(newest[2])
   return s
@@ -56,12 +70,13 @@ end
 
 -- No member is later than `at`.
 local function add(s, cost, at)
-  local n = 0
+  local n, before = '0000000', 0
   if s.newest_at == at then
-    n = tonumber(string.match(s.newest_member, '^%d+'), 10) + 1
+    n, before = string.match(s.newest_member, '^(%d+):(%d+)')
+    redis.call('ZREM', s.key, s.newest_member)
   end
   s.total = s.total + cost
-  s.newest_at, s.newest_member = at, string.format('%07d:%.0f:%.0f', n, cost, at)
+  s.newest_at, s.newest_member = at, string.format('%s:%.0f:%.0f', n, before + cost, at)
   redis.call('ZADD', s.key, at, s.newest_member)
 end
 
@@ -77,7 +92,7 @@ end
 -- Removes `cost` units from the members that the command finds in a range, in its order.
 local function remove(s, cost, command, from, to)
   while cost > 0 do
-    local found = redis.call(command, s.key, from, to, 'WITHSCORES', 'LIMIT', 0, 64)
+    local found = redis.call(command, s.key, from, to, 'WITHSCORES', 'LIMIT', 0, PAGE)
     if not found[1] then return end
     for i = 1, #found, 2 do
       if cost == 0 then return end
@@ -125,18 +140,23 @@ function sliding_window.save(s)
   expire(s, s.window)
 end
 
--- The total, the time of the newest entry, and that of the entry that makes room for `cost` when it
--- expires. With leases, and if a check is denied because of grants, the engine needs every entry.
+-- The total, the time of the newest entry, and that of the entry that makes room for `cost` and the
+-- grants when it expires, or of a later one; 0 if grants are in the way besides all entries. With
+-- leases, the engine needs every entry, of up to MAX_FORESEEN: it does not foresee more.
 function sliding_window.reply(s, cost, fits)
   local answer = { s.total, s.total > 0 and s.newest_at or 0, 0 }
-  local in_the_way = s.total + cost - s.limit
-  local every = #s.leases > 0 or #s.grants > 0 and not fits
-  if (fits or in_the_way <= 0) and not every then return answer end
+  local in_the_way = s.total + s.granted + cost - s.limit
+  if fits or in_the_way > s.total then in_the_way = 0 end
+  if s.total == 0 or in_the_way <= 0 and #s.leases == 0 then return answer end
 
-  local from = s.cutoff and '(' .. s.cutoff or FIRST_TIME
-  local seen = 0
-  repeat
-    local found = redis.call('ZRANGEBYSCORE', s.key, from, '+inf', 'WITHSCORES', 'LIMIT', seen, 64)
+  local live = redis.call('ZCOUNT', s.key, s.cutoff and '(' .. s.cutoff or FIRST_TIME, '+inf')
+  local every = #s.leases > 0 and live <= MAX_FORESEEN
+  -- By rank, since finding an offset takes time in proportion to it.
+  local first, seen = redis.call('ZCARD', s.key) - live, 0
+  local last = math.min(live, MAX_FORESEEN)
+  while seen < last and (in_the_way > 0 or every) do
+    local to = math.min(seen + PAGE, last)
+    local found = redis.call('ZRANGE', s.key, first + seen, first + to - 1, 'WITHSCORES')
     for i = 1, #found, 2 do
       local have, at = units(found[i]), tonumber(found[i + 1])
       if in_the_way > 0 then
@@ -148,7 +168,12 @@ function sliding_window.reply(s, cost, fits)
         answer[#answer + 1] = have
       end
     end
-    seen = seen + #found / 2
-  until #found == 0 or (in_the_way <= 0 and not every)
+    seen = to
+  end
+  if in_the_way > 0 and seen < live then
+    -- Each of the others has one unit or more.
+    local rank = first + math.min(seen + in_the_way, live) - 1
+    answer[3] = tonumber(redis.call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2])
+  end
   return answer
 end

@@ -9,6 +9,7 @@ mod layout;
 mod lease_failover;
 mod leases;
 mod load;
+mod long_logs;
 mod newcomers;
 mod outage;
 mod overload;

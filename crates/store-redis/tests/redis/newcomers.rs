@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use headgate::{LeaseId, Limit, ManualClock, Store, Timestamp, Verb};
+use headgate::{
+    Batch, Check, CheckMode, Cost, Key, LeaseId, Limit, ManualClock, Outcome, Spent, Standing,
+    Store, Timestamp, Verb,
+};
 use headgate_store_redis::{NewcomerBound, RedisStore};
 use headgate_testkit::{Redis, RedisCluster, require};
 
@@ -53,26 +56,123 @@ fn a_flood_of_new_subjects_adds_few_keys_and_lifts_no_limit() {
 }
 
 #[test]
-fn reservations_on_shared_keys_can_be_committed_and_cancelled() {
+fn a_reservation_on_one_server_is_settled_on_another() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let [one, other] = [(); 2].map(|()| bound(store(&runtime, &redis.url())));
+    let limit = hourly(10);
+    runtime.block_on(async {
+        for i in 0..RATE {
+            acquire(&other, &format!("early{i}"), &limit).await.unwrap();
+        }
+        let mut reserved = 0;
+        for i in 0..2 * RATE {
+            let (name, id) = (format!("user{i}"), LeaseId::from(u64::from(i)));
+            let made = ask(&one, reserve(id), check(&name, &limit)).await;
+            if made.allowed {
+                reserved += 1;
+                let spent = check(&name, &limit).spent(Spent::within_the_limit(3));
+                let settled = ask(&other, Verb::Commit(id), spent).await;
+                let standing = Standing::Settled { spent: 3, returned: 0 };
+                assert_eq!(settled.reservation(), Some(standing), "{name}");
+                assert_eq!(ask(&one, Verb::Peek, check(&name, &limit)).await.remaining, 7);
+            } else {
+                assert_eq!(made.reservation(), Some(Standing::Ended));
+                assert_eq!((made.remaining, made.retry_after), (10, Duration::from_secs(1)));
+            }
+        }
+        assert_eq!(reserved, RATE, "within the rate");
+    });
+    let keys: u32 = redis.cli(&["DBSIZE"]).parse().unwrap();
+    assert_eq!(keys, 2 * RATE, "a denied reservation adds no key");
+}
+
+#[test]
+fn known_subjects_reserve_beyond_the_rate() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
     let store = bound(cluster_store(&runtime, &cluster.urls()));
-    let limit = hourly(1);
-    let lease = Duration::from_secs(60);
+    let limit = hourly(2);
     runtime.block_on(async {
+        let names = ["known", "known too"];
+        assert!(all_allowed(&store, Verb::Acquire, &names, &limit).await);
         for i in 0..RATE {
             acquire(&store, &format!("early{i}"), &limit).await.unwrap();
         }
-        let names = ["late", "late too"];
         let id = LeaseId::random();
-        let reserve = Verb::Reserve { id, lease };
-        assert!(all_allowed(&store, reserve, &names, &limit).await);
+        let with_new = apply(&store, reserve(id), &["known", "new"], &limit).await.unwrap();
+        assert_eq!([with_new[0].allowed, with_new[1].allowed], [true, false]);
+        assert!(all_allowed(&store, reserve(id), &names, &limit).await, "nothing was taken");
         assert!(!all_allowed(&store, Verb::Acquire, &names, &limit).await, "it is reserved");
         assert!(all_allowed(&store, Verb::Cancel(id), &names, &limit).await);
-        assert!(all_allowed(&store, reserve, &names, &limit).await, "it was given back");
-        assert!(all_allowed(&store, Verb::Commit(id), &names, &limit).await);
-        assert!(!all_allowed(&store, Verb::Acquire, &names, &limit).await, "it is taken");
+        assert!(all_allowed(&store, Verb::Acquire, &names, &limit).await, "it was given back");
     });
+}
+
+#[test]
+fn checks_on_trial_do_not_prevent_a_reservation() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = bound(store(&runtime, &redis.url()));
+    let limit = hourly(2);
+    runtime.block_on(async {
+        acquire(&store, "known", &limit).await.unwrap();
+        for i in 0..RATE {
+            acquire(&store, &format!("early{i}"), &limit).await.unwrap();
+        }
+        let trial = check("trial", &limit).with_mode(CheckMode::Optional);
+        let batch = Batch::new([check("known", &limit), trial]).unwrap();
+        let id = LeaseId::from(1);
+        let made = store.apply(reserve(id), &batch).await.unwrap();
+        let pending = |outcome: &Outcome| {
+            matches!(outcome.reservation(), Some(Standing::Pending { held: 1, .. }))
+        };
+        assert_eq!([pending(&made[0]), pending(&made[1])], [true, false]);
+    });
+    assert_eq!(redis.cli(&["EXISTS", "trial"]), "0");
+}
+
+/// As a check with a request id: the last one is its mark.
+#[test]
+fn exact_checks_beyond_the_rate_are_denied_although_they_have_units_left() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = bound(store(&runtime, &redis.url()));
+    let (limit, marks) = (hourly(1_000_000), hourly(3));
+    let take = async |mark: &str| {
+        let two = Check::new(Key::new(mark).unwrap(), &marks, Cost::new(2).unwrap()).unwrap();
+        let batch = Batch::new([check("subject", &limit), two.exact()]).unwrap();
+        store.apply(Verb::Acquire, &batch).await.unwrap()
+    };
+    runtime.block_on(async {
+        let mut admitted = 0;
+        for i in 0..3_000 {
+            let outcomes = take(&format!("mark{i}")).await;
+            admitted += u64::from(outcomes[1].allowed);
+            let room = if outcomes[1].allowed { 1 } else { 3 };
+            assert_eq!((outcomes[0].allowed, outcomes[1].remaining), (true, room), "{i}");
+            assert_eq!(outcomes[0].remaining, 1_000_000 - admitted, "all or nothing");
+        }
+        assert_eq!(admitted, u64::from(RATE) - 1, "one was for the subject");
+        let reused = take("mark0").await[1];
+        assert_eq!((reused.allowed, reused.remaining), (false, 1));
+        let unused = ask(&store, Verb::Refund, check("nobody", &limit)).await;
+        assert!(unused.allowed);
+    });
+    let keys: u32 = redis.cli(&["DBSIZE"]).parse().unwrap();
+    assert_eq!(keys, RATE, "no shared keys");
+}
+
+fn reserve(id: LeaseId) -> Verb {
+    Verb::Reserve { id, lease: Duration::from_secs(60) }
+}
+
+fn check<'a>(name: &'a str, limit: &'a Limit) -> Check<'a> {
+    Check::new(Key::new(name).unwrap(), limit, Cost::ONE).unwrap()
+}
+
+async fn ask(store: &dyn Store, verb: Verb, check: Check<'_>) -> Outcome {
+    store.apply(verb, &Batch::from(check)).await.unwrap()[0]
 }
 
 async fn all_allowed(store: &dyn Store, verb: Verb, names: &[&str], limit: &Limit) -> bool {

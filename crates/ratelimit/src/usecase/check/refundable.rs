@@ -4,6 +4,10 @@
 //! none. The mark is a limit of its own, on a key that is the hash of the request id, of the cost
 //! and of all keys that were charged. A refund therefore needs no other record: the mark proves
 //! that exactly this was taken, when, and that it was not refunded before.
+//!
+//! A mark is [exact](Check::exact): usage that new subjects share while a store is full proves
+//! nothing. If the store has no room for it, the check is decided without one, and cannot be
+//! refunded.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -55,7 +59,7 @@ pub struct Refunded {
 
 impl CheckRateLimit {
     /// Consumes the cost if every rule admits it, as a check does. What it took can be refunded by
-    /// its request id. Returns `None` if no rule matches.
+    /// its request id, unless the store has no room for a mark. Returns `None` if no rule matches.
     pub async fn check_refundable(
         &self,
         question: &AnyQuestion<'_>,
@@ -72,12 +76,18 @@ impl CheckRateLimit {
         let mut checks = checks(&resolved, question.cost())?;
         checks.push(mark.check(taken)?);
         let batch = Batch::new(checks).map_err(CheckError::Batch)?;
-        let outcomes = self.apply_mark(Verb::Acquire, &batch).await?;
-        let Some((_, outcomes)) = outcomes.split_last().filter(|(mark, _)| mark.allowed) else {
-            return Err(RefundError::Reused(request_id.to_owned()));
-        };
+        let mut outcomes = self.apply_mark(Verb::Acquire, &batch).await?;
+        if let Some(mark) = outcomes.pop().filter(|mark| !mark.allowed) {
+            if mark.remaining < taken.get() {
+                return Err(RefundError::Reused(request_id.to_owned()));
+            }
+            // There is no room for the mark, and nothing was taken.
+            let checks = self::checks(&resolved, question.cost())?;
+            let batch = Batch::new(checks).map_err(CheckError::Batch)?;
+            outcomes = self.apply_mark(Verb::Acquire, &batch).await?;
+        }
         let stack: Stack<'_> = resolved.limits.iter().map(|(rule, ..)| *rule).collect();
-        let verdict = Verdict::of(&stack, outcomes);
+        let verdict = Verdict::of(&stack, &outcomes);
         verdict.rule.tally().count(verdict.decision.allowed);
         Ok(Some(verdict))
     }
@@ -105,7 +115,7 @@ impl CheckRateLimit {
         }
         let spent = self.apply_mark(Verb::Acquire, &check.into()).await?[0];
         let replayed = !spent.allowed;
-        if spent.allowed && spent.remaining > 0 {
+        if spent.remaining > 0 {
             // The mark has expired between the two calls.
             return Err(unknown());
         }
@@ -159,7 +169,7 @@ impl Mark {
 
     fn check(&self, cost: Cost) -> Result<Check<'_>, CheckError> {
         let key = Key::new(&self.key).map_err(CheckError::Subject)?.within(&MARKS);
-        Ok(Check::new(key, &self.limit, cost)?)
+        Ok(Check::new(key, &self.limit, cost)?.exact())
     }
 
     /// The time at which it was made: it is gone a life later.

@@ -18,6 +18,10 @@ struct Fixture {
 
 impl Fixture {
     fn new(rules: Vec<RateLimitRule>) -> Self {
+        Self::with_store(rules, MemoryStore::builder())
+    }
+
+    fn with_store(rules: Vec<RateLimitRule>, store: headgate_store_memory::Builder) -> Self {
         let defaults = Defaults {
             limit: Limit::token_bucket(100, Duration::from_secs(60)).unwrap(),
             window_seconds: 60,
@@ -26,7 +30,7 @@ impl Fixture {
         };
         let clock = Arc::new(ManualClock::default());
         let catalog = Arc::new(Catalog::new(defaults.clone(), Arc::clone(&clock) as _).unwrap());
-        let store = MemoryStore::builder().clock(Arc::clone(&clock)).build();
+        let store = store.clock(Arc::clone(&clock)).build();
         let checks = CheckRateLimit::new(Arc::clone(&catalog), BatchLimiter::new(store));
         let fixture = Self { checks, catalog, clock, defaults };
         fixture.replace(rules);
@@ -364,4 +368,33 @@ async fn a_refund_returns_nothing_twice_to_a_bucket_that_has_refilled() {
     fixture.clock.advance(Duration::from_secs(31));
     let late = checks.refund(&user_check("a", 50), "r2").await;
     assert!(matches!(late, Err(RefundError::Unknown(_))), "{late:?}");
+}
+
+/// A sketch of the fewest cells, which marks would fill.
+#[tokio::test]
+async fn nothing_is_refunded_that_was_not_taken_while_the_store_is_full() {
+    let store = MemoryStore::builder().capacity(4).overflow_bytes(1);
+    // Marks of the same life, which would share cells.
+    let rules = vec![rule("a", 100, 3600, 1), rule("u*", 100, 3600, 1)];
+    let fixture = Fixture::with_store(rules, store);
+    let checks = &fixture.checks;
+    let taken = checks.check_refundable(&user_check("a", 100), "first").await.unwrap().unwrap();
+    assert!(taken.decision.allowed);
+    for i in 0..500 {
+        let (user, id) = (format!("u{i}"), format!("r{i}"));
+        let checked = checks.check_refundable(&user_check(&user, 1), &id).await;
+        assert!(checked.is_ok(), "{i}: {checked:?}");
+    }
+    for i in 0..200 {
+        let (check, id) = (user_check("a", 100), format!("unused{i}"));
+        // Denied, and therefore not taken.
+        let denied = checks.check_refundable(&check, &id).await.unwrap().unwrap();
+        assert!(!denied.decision.allowed, "{i}");
+        let unknown = checks.refund(&check, &id).await;
+        assert!(matches!(unknown, Err(RefundError::Unknown(_))), "{i}: {unknown:?}");
+    }
+    assert_eq!(fixture.left("a").await, 0);
+    let refunded = checks.refund(&user_check("a", 100), "first").await.unwrap();
+    assert!(!refunded.replayed, "its mark had a slot");
+    assert_eq!(fixture.left("a").await, 100);
 }
