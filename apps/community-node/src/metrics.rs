@@ -26,6 +26,8 @@ pub struct Metrics {
     /// `ws_event_total`.
     pub ws_event: IntCounter,
     /// `ws_auth_disconnect_total{reason}`: `timeout` or `deadline`.
+    /// `ws_pending_bytes`: bytes of events that are being sent.
+    pub ws_pending_bytes: IntGauge,
     pub ws_auth_disconnect: IntCounterVec,
     /// `gossip_received_total`.
     pub gossip_received: IntCounter,
@@ -175,6 +177,11 @@ impl Metrics {
             )?,
             ws_req: counter(all, "ws_req_total", "Subscriptions requested")?,
             ws_event: counter(all, "ws_event_total", "Events sent to the relay")?,
+            ws_pending_bytes: gauge(
+                all,
+                "ws_pending_bytes",
+                "Bytes of events that are being sent to WebSocket clients",
+            )?,
             ws_auth_disconnect: counters(
                 all,
                 ("ws_auth_disconnect_total", "Connections closed for lack of authentication"),
