@@ -17,3 +17,4 @@ mod redis;
 mod search;
 mod start;
 mod tls;
+mod unknown_fields;
