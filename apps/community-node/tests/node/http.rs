@@ -5,6 +5,7 @@ mod auth;
 mod denylist;
 mod docs;
 mod documents;
+mod early;
 mod harness;
 mod limits;
 mod metrics;
