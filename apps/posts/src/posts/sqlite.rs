@@ -111,9 +111,28 @@ impl PostRepository for SqlitePosts {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use sqlx::{Connection as _, Executor as _, SqliteConnection};
     use tokio::task::JoinSet;
 
     use super::*;
+
+    /// A reader keeps others from changing the journal mode.
+    #[tokio::test]
+    async fn opening_waits_for_readers_for_longer_than_the_busy_timeout() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("posts.db");
+        let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+        let mut reader = SqliteConnection::connect_with(&options).await.unwrap();
+        let read = "CREATE TABLE other (id); BEGIN; SELECT * FROM other";
+        reader.execute(sqlx::raw_sql(read)).await.unwrap();
+        let mut opening = pin!(SqlitePosts::open(&path));
+        let waited = timeout(BUSY_TIMEOUT + Duration::from_secs(1), &mut opening).await;
+        assert!(waited.is_err(), "{waited:?}");
+        reader.execute("COMMIT").await.unwrap();
+        opening.await.unwrap();
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn many_that_open_a_new_file_at_once_all_succeed() {

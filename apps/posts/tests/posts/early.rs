@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 
 use headgate_testkit::{Nginx, Skip, require};
-use hyper::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::{Request, body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 
 use crate::harness::{Server, send};
 
@@ -40,4 +43,20 @@ async fn uploads_that_are_too_large_behind_nginx_are_413_and_never_502() {
     }
     // Nothing of that counts as a post.
     server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
+}
+
+#[tokio::test]
+async fn an_upload_that_is_too_large_keeps_its_connection() {
+    let server = Server::embedded().await;
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    for _ in 0..3 {
+        sender.ready().await.expect("the connection is kept");
+        let body = Full::new(Bytes::from("x".repeat(4 * UPLOAD)));
+        let request = Request::post("/api/posts").header("host", "test").body(body).unwrap();
+        let response = sender.send_request(request).await.expect("a response");
+        assert_eq!(response.status(), 413);
+        response.into_body().collect().await.expect("a whole response");
+    }
 }
