@@ -87,17 +87,17 @@ fn variables() -> Vec<(String, String)> {
     env::vars_os().filter_map(text).collect()
 }
 
-/// Listens on `address`, which `variable` configures.
+/// Listens on `address`, which `variable` configures. A program binds before it creates or migrates
+/// its data, so that one that is started twice by mistake changes nothing.
 pub async fn bind(address: SocketAddr, variable: &str) -> Result<TcpListener, Failure> {
     let bound = TcpListener::bind(address).await;
     Ok(bound.map_err(|error| format!("cannot listen on {address}: {error}; set {variable}"))?)
 }
 
-/// Serves on `address`, which `variable` configures, until SIGTERM or SIGINT. `serve` then drains;
-/// a second signal stops it. `scheme` is that of the logged URL.
+/// Serves on `listener` until SIGTERM or SIGINT. `serve` then drains; a second signal stops it.
+/// `scheme` is that of the logged URL.
 pub async fn serve_until_stopped<F>(
-    address: SocketAddr,
-    variable: &str,
+    listener: TcpListener,
     scheme: &str,
     serve: impl FnOnce(TcpListener, Shutdown) -> F,
 ) -> Result<(), Failure>
@@ -111,7 +111,6 @@ where
              reloaded when their files change"
         );
     })?);
-    let listener = bind(address, variable).await?;
     info!("Listening on {scheme}://{}", listener.local_addr()?);
     let served = signals::serve_until(stop, |shutdown| serve(listener, shutdown)).await;
     Ok(served.ok_or("stopped by a second signal with requests in flight")??)

@@ -14,6 +14,7 @@ use axum::Router;
 use headgate::{Clock, SystemClock};
 use headgate_app_common::VariableError;
 use headgate_persistence::{Database, QuotaDatabase};
+use headgate_serve::Bounds;
 use headgate_service_config::{Reloader, Watcher};
 use headgate_store_redis::{RedisConfig, RedisStore};
 use thiserror::Error;
@@ -27,7 +28,7 @@ use crate::{
     gossip,
     http::Service,
     metrics::Metrics,
-    relay::{Relay, Timing},
+    relay::{self, Relay, Timing},
     serve::{self, ConnectionLimit},
 };
 
@@ -36,6 +37,7 @@ pub struct App {
     node: Arc<Node>,
     reloader: Reloader,
     timing: Timing,
+    relay_bounds: relay::Bounds,
     metrics_listener: Option<TcpListener>,
     stop: watch::Sender<bool>,
 }
@@ -121,13 +123,20 @@ impl App {
         if !node.denylist.is_loaded() {
             warn!("starting without a denylist; all subjects are admitted until it is read");
         }
-        Ok(Self { node, reloader, timing: Timing::default(), metrics_listener: None, stop })
+        let (timing, relay_bounds) = (Timing::default(), relay::Bounds::default());
+        Ok(Self { node, reloader, timing, relay_bounds, metrics_listener: None, stop })
     }
 
     /// Sets other intervals and timeouts of the relay's connections.
     #[must_use]
     pub fn relay_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
+    }
+
+    /// Sets other bounds of the relay's clients.
+    #[must_use]
+    pub fn relay_bounds(self, relay_bounds: relay::Bounds) -> Self {
+        Self { relay_bounds, ..self }
     }
 
     /// Serves `/metrics` and `/healthz` on a listener of their own: that of
@@ -149,14 +158,20 @@ impl App {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        let relay = Relay::new(&self.node, listener.local_addr()?, self.timing);
+        let bounds = serve::bounds();
+        // Half of the connections are left for requests.
+        let most = u32::try_from(bounds.max_connections / 2).unwrap_or(u32::MAX).max(1);
+        let max_connections = self.relay_bounds.max_connections.min(most);
+        let relay_bounds = relay::Bounds { max_connections, ..self.relay_bounds };
+        let relay = Relay::new(&self.node, listener.local_addr()?, self.timing, relay_bounds);
         let relay = relay.map_err(io::Error::other)?;
         let gossip = gossip::start(&self.node, &relay).await?;
         let http = Service::new(&self.node, &relay).map_err(io::Error::other)?;
         let routes = Router::new().merge(relay.router()).merge(http.router());
         let mut background = JoinSet::new();
         if let Some(listener) = self.metrics_listener {
-            background.spawn(serve_metrics(listener, http.metrics_router(), self.node.clone()));
+            let routes = http.metrics_router();
+            background.spawn(serve_metrics(listener, bounds, routes, self.node.clone()));
         }
         if let Some(tls) = self.node.tls.clone() {
             background.spawn(tls.watch());
@@ -172,15 +187,15 @@ impl App {
             stop.send_replace(true);
         };
         let tls = self.node.tls.clone();
-        serve::serve(listener, tls, routes, connection_limit(&self.node), stopping).await;
+        serve::serve(listener, bounds, tls, routes, connection_limit(&self.node), stopping).await;
         gossip.stop().await;
         Ok(())
     }
 }
 
-async fn serve_metrics(listener: TcpListener, routes: Router, node: Arc<Node>) {
+async fn serve_metrics(listener: TcpListener, bounds: Bounds, routes: Router, node: Arc<Node>) {
     let tls = node.tls.clone();
-    serve::serve(listener, tls, routes, connection_limit(&node), node.stopped()).await;
+    serve::serve(listener, bounds, tls, routes, connection_limit(&node), node.stopped()).await;
 }
 
 fn connection_limit(node: &Node) -> ConnectionLimit {

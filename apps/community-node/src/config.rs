@@ -58,7 +58,7 @@ pub struct Config {
     pub replicas: NonZeroU32,
     /// `CN_INSTANCE`: name of the process in reports.
     pub instance: String,
-    /// `CN_MAX_QUOTAS`: maximum number of daily quotas, beyond which new keys share one.
+    /// `CN_MAX_QUOTAS`: maximum number of daily quotas, beyond which new keys share some.
     pub max_quotas: usize,
     /// `CN_CONFIG_POLL_SECONDS`: interval at which documents are read again, even without a
     /// notification.

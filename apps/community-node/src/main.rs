@@ -24,12 +24,17 @@ async fn main() -> ExitCode {
 
 async fn serve(variables: Vec<(String, String)>) -> Result<(), Failure> {
     let config = Config::load(variables)?;
-    let (listen, metrics_listen, scheme) = (config.listen, config.metrics_listen, config.scheme());
+    let scheme = config.scheme();
+    let listener = bind(config.listen, config::LISTEN).await?;
+    let metrics_listener = match config.metrics_listen {
+        Some(listen) => Some(bind(listen, config::METRICS_LISTEN).await?),
+        None => None,
+    };
     let mut app = App::start(config).await?;
-    if let Some(listen) = metrics_listen {
-        app = app.metrics_on(bind(listen, config::METRICS_LISTEN).await?);
-        info!("Serving /metrics on {scheme}://{listen}");
+    if let Some(listener) = metrics_listener {
+        info!("Serving /metrics on {scheme}://{}", listener.local_addr()?);
+        app = app.metrics_on(listener);
     }
     let serving = |listener, shutdown| app.serve(listener, shutdown);
-    serve_until_stopped(listen, config::LISTEN, scheme, serving).await
+    serve_until_stopped(listener, scheme, serving).await
 }

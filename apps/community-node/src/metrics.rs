@@ -1,7 +1,11 @@
 //! Metrics. No label holds anything that a client sent.
 
 mod memory;
+mod text;
 
+use std::{sync::Arc, time::Instant};
+
+use axum::body::Bytes;
 use headgate_serve::Tls;
 use headgate_service_config::Source;
 use prometheus::{
@@ -9,16 +13,21 @@ use prometheus::{
     Registry, TextEncoder, core::Collector,
 };
 
+use self::text::MetricsText;
+
 /// Metrics of one node. Clones share them.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Registry,
+    text: Arc<MetricsText>,
     /// `ingest_received_total{service, source}`: received events, over `ws` or `gossip`.
     pub ingest_received: IntCounterVec,
     /// `ingest_rejected_total{service, reason, kind}`: rejections; see [`Reason`] and [`Kind`].
     pub ingest_rejected: IntCounterVec,
     /// `ws_connections`: open connections.
     pub ws_connections: IntGauge,
+    /// `ws_pending_bytes`: bytes of events that are being sent.
+    pub ws_pending_bytes: IntGauge,
     /// `ws_unauthenticated_connections`: open connections without authentication.
     pub ws_unauthenticated_connections: IntGauge,
     /// `ws_req_total`.
@@ -168,6 +177,11 @@ impl Metrics {
                 &rejections,
             )?,
             ws_connections: gauge(all, "ws_connections", "Open WebSocket connections")?,
+            ws_pending_bytes: gauge(
+                all,
+                "ws_pending_bytes",
+                "Bytes of events that are being sent to WebSocket clients",
+            )?,
             ws_unauthenticated_connections: gauge(
                 all,
                 "ws_unauthenticated_connections",
@@ -222,6 +236,7 @@ impl Metrics {
                 &REQUEST,
             )?,
             http_request_duration: registered(all, HistogramVec::new(duration, &REQUEST)?)?,
+            text: Arc::default(),
             registry,
         })
     }
@@ -258,6 +273,17 @@ impl Metrics {
     /// Adds metrics of other parts.
     pub fn register(&self, collector: impl Collector + 'static) -> Result<(), Error> {
         self.registry.register(Box::new(collector))
+    }
+
+    /// All metrics in Prometheus text format, after `refresh` has set those that are not counted.
+    /// While one client is receiving a text, others get the same for a second.
+    pub fn shared_text(&self, refresh: impl FnOnce()) -> Result<Bytes, Error> {
+        let now = Instant::now();
+        if let Some(text) = self.text.shared(now) {
+            return Ok(text);
+        }
+        refresh();
+        Ok(self.text.share(self.render()?, now))
     }
 
     /// All metrics in Prometheus text format.

@@ -4,10 +4,12 @@ mod housekeeping;
 mod metric;
 mod newcomers;
 mod retries;
+mod shared;
 
 use std::{
     collections::HashMap,
     fmt::Display,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -22,7 +24,7 @@ use headgate_store_memory::MemoryStore;
 use tokio::{sync::Notify, time};
 
 pub use self::metric::Metric;
-use self::{newcomers::Newcomers, retries::Retries};
+use self::{newcomers::Newcomers, retries::Retries, shared::SharedQuotas};
 use crate::Node;
 
 /// Reason for refusing a charge.
@@ -33,7 +35,7 @@ pub(crate) enum Refusal {
         current: u64,
         limit: u64,
         reset_at: u64,
-        /// True if it is the quota that newcomers share.
+        /// True if it is one that newcomers share.
         shared: bool,
     },
     /// The ledger is unavailable.
@@ -54,8 +56,9 @@ pub(crate) struct DailyQuotas {
     pub(crate) retries: Retries,
     /// Held while a policy is created.
     making: tokio::sync::Mutex<()>,
-    /// Maximum number of policies, beyond which newcomers share one.
+    /// Maximum number of policies, beyond which newcomers share some.
     max_policies: usize,
+    shared: SharedQuotas,
 }
 
 /// The quota that a request is charged to.
@@ -71,7 +74,16 @@ const MAX_KNOWN: usize = 100_000;
 /// Name of our own policies. One with another name is the operator's, and is not changed.
 const NAME: &str = "free plan";
 
-/// Subject of the newcomers' policies, which is not a public key.
+/// A client, as quotas know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Payer<'p> {
+    /// Public key, as 64 hexadecimal digits.
+    pub(crate) pubkey: &'p str,
+    /// Address, for newcomers.
+    pub(crate) address: Option<IpAddr>,
+}
+
+/// Subjects of the newcomers' policies begin with this, which is not a public key.
 const NEWCOMERS: &str = "newcomers";
 
 /// Interval at which policies are read again, even without a notification.
@@ -102,6 +114,7 @@ impl DailyQuotas {
             retries: Retries::new(&node.clock)?,
             making: tokio::sync::Mutex::default(),
             max_policies: node.config.max_quotas,
+            shared: SharedQuotas::beside(node.config.max_quotas),
         };
         Ok((daily, committer))
     }
@@ -125,24 +138,23 @@ impl DailyQuotas {
         tokio::join!(listen, refresh, self.run_housekeeping());
     }
 
-    /// Charges one unit of `metric` to `pubkey`; once for requests with the same id.
+    /// Charges one unit of `metric` to `payer`; once for requests with the same id.
     pub(crate) async fn charge(
         &self,
         node: &Node,
         metric: Metric,
-        pubkey: &str,
+        payer: Payer<'_>,
         request_id: Option<&str>,
     ) -> Result<(), Refusal> {
         let Some(limit) = node.user_api.with(|users| metric.limit(users.quota)) else {
             return Ok(());
         };
-        let subject = format!("{}:{pubkey}", metric.name());
-        let mut budget = self.budget(node, metric, &subject, limit).await?;
+        let mut budget = self.budget(node, metric, payer, limit).await?;
         let taken = match self.increment.increment(&budget.policy, 1, request_id).await {
             // The policy was deleted: start over.
             Err(IncrementError::Repository(RepositoryError::NotFound(_))) => {
                 self.known().retain(|_, policy| *policy != budget.policy);
-                budget = self.budget(node, metric, &subject, limit).await?;
+                budget = self.budget(node, metric, payer, limit).await?;
                 self.increment.increment(&budget.policy, 1, request_id).await
             }
             taken => taken,
@@ -158,15 +170,16 @@ impl DailyQuotas {
         }
     }
 
-    /// Returns the budget of `subject`, which is created at its first use. New keys are free and
-    /// must not fill the database: beyond the bound, newcomers share one budget.
+    /// Returns the budget of `payer`, which is created at its first use. New keys are free and must
+    /// not fill the database: beyond the bound, newcomers share budgets, by network.
     async fn budget(
         &self,
         node: &Node,
         metric: Metric,
-        subject: &str,
+        payer: Payer<'_>,
         limit: u64,
     ) -> Result<Budget, Refusal> {
+        let subject = &*format!("{}:{}", metric.name(), payer.pubkey);
         // Read before the database is queried, which finds the key that took the last place.
         let (had_room, policies) = (self.has_room(), self.quotas.catalog().revision());
         if had_room || !self.newcomers.include(subject, policies) {
@@ -179,7 +192,8 @@ impl DailyQuotas {
             }
             self.newcomers.remember(subject, policies);
         }
-        let newcomers = format!("{}:{NEWCOMERS}", metric.name());
+        let shared = self.shared.of(payer.address);
+        let newcomers = format!("{}:{NEWCOMERS}-{shared}", metric.name());
         let policy = match self.kept(node, &newcomers, limit).await? {
             Some(policy) => policy,
             None => self.create(node, &newcomers, limit).await?,

@@ -10,7 +10,8 @@
 //! | `information` | the relay information document |
 //! | `connection` | one client's connection |
 //! | `fragments` | counts the frames of a message |
-//! | `frame`, `reply` | messages of clients and of the relay |
+//! | `frame`, `reply`, `event_frame` | messages of clients and of the relay |
+//! | `output` | bounds the events that clients have not read yet |
 //! | `event`, `filter` | events and filters, within bounds |
 //! | `address` | addresses at which newer events replace older ones |
 //! | `events` | stored events, and the broadcast of new ones |
@@ -29,11 +30,13 @@ mod address;
 mod auth_deadline;
 mod challenge;
 mod connection;
+mod event_frame;
 mod filter;
 mod footprint;
 mod fragments;
 mod frame;
 pub(crate) mod information;
+mod output;
 mod refusals;
 mod reply;
 #[cfg(test)]
@@ -52,7 +55,8 @@ use thiserror::Error;
 pub use self::timing::Timing;
 use self::{
     events::{Capacity, Events},
-    limits::websocket_limits,
+    limits::{MAX_CONNECTIONS, websocket_limits},
+    output::OutputBudget,
 };
 use crate::{
     Node,
@@ -65,6 +69,16 @@ pub(crate) const SERVICE: &str = "relay";
 /// Bounds of the stored events.
 const CAPACITY: Capacity = Capacity { max_events: 50_000, max_bytes: 128 << 20 };
 
+/// Bounds of all clients together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Maximum number of connections.
+    pub max_connections: u32,
+    /// Maximum number of bytes of events that are being sent. A client that does not read is
+    /// disconnected when others need them.
+    pub max_pending_bytes: u32,
+}
+
 /// The relay of a running node. Clones share it.
 #[derive(Clone)]
 pub struct Relay(Arc<Inner>);
@@ -73,8 +87,10 @@ struct Inner {
     node: Arc<Node>,
     guard: WebSocketGuard,
     events: Arc<Events>,
+    output: OutputBudget,
     url: RelayUrl,
     timing: Timing,
+    max_connections: u32,
 }
 
 /// The relay cannot be built.
@@ -82,21 +98,38 @@ struct Inner {
 #[error("CN_PUBLIC_URL: {0:?} is not a relay URL: expected one such as wss://node.example/relay")]
 pub struct UrlError(String);
 
+// === impl Bounds ===
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { max_connections: MAX_CONNECTIONS, max_pending_bytes: 64 << 20 }
+    }
+}
+
 // === impl Relay ===
 
 impl Relay {
     /// Builds the relay of `node`, which listens on `listen`.
-    pub fn new(node: &Arc<Node>, listen: SocketAddr, timing: Timing) -> Result<Self, UrlError> {
+    pub fn new(
+        node: &Arc<Node>,
+        listen: SocketAddr,
+        timing: Timing,
+        bounds: Bounds,
+    ) -> Result<Self, UrlError> {
         let named = node.config.public_url.clone();
         let scheme = if node.config.tls.is_some() { "wss" } else { "ws" };
         let url = named.unwrap_or_else(|| format!("{scheme}://{listen}/relay"));
-        let limits = node.relay.with(websocket_limits);
+        let Bounds { max_connections, max_pending_bytes } = bounds;
+        let limits = node.relay.with(|document| websocket_limits(document, max_connections));
+        let pending = node.metrics.ws_pending_bytes.clone();
         Ok(Self(Arc::new(Inner {
             node: Arc::clone(node),
             guard: WebSocketGuard::new(limits, node.guards.clone()),
             events: Arc::new(Events::new(CAPACITY)),
+            output: OutputBudget::new(max_pending_bytes, pending),
             url: RelayUrl::parse(&url).map_err(|_| UrlError(url))?,
             timing,
+            max_connections,
         })))
     }
 
@@ -111,7 +144,9 @@ impl Relay {
     pub async fn follow_document(self) {
         let mut changes = self.0.node.relay.subscribe();
         loop {
-            self.0.guard.replace(self.0.node.relay.with(websocket_limits));
+            let max = self.0.max_connections;
+            let limits = self.0.node.relay.with(|document| websocket_limits(document, max));
+            self.0.guard.replace(limits);
             if changes.changed().await.is_err() {
                 return;
             }

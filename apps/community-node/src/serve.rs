@@ -31,7 +31,7 @@ const HTTP: HttpServer = HttpServer {
     timed_out,
 };
 
-/// Maximum number of connections from one address. Trusted proxies carry many clients, and have no
+/// Maximum number of connections from one address, those of the relay included. Trusted proxies carry many clients, and have no
 /// such bound.
 const MAX_BY_ADDRESS: u32 = 256;
 
@@ -43,16 +43,22 @@ pub(crate) struct ConnectionLimit {
     ipv6: Ipv6Prefix,
 }
 
+/// Bounds of the connections of a listener, those of the relay included.
+pub(crate) fn bounds() -> Bounds {
+    HTTP.bounds.within_open_files()
+}
+
 /// Serves `routes` until `shutdown`, then drains. Without `tls`, in plain text.
 pub(crate) async fn serve(
     listener: TcpListener,
+    bounds: Bounds,
     tls: Option<Arc<Tls>>,
     routes: Router,
     limit: ConnectionLimit,
     shutdown: impl Future<Output = ()>,
 ) {
     let admit = |peer: SocketAddr| limit.admit(peer.ip()).ok();
-    HTTP.serve(listener, tls, routes, admit, shutdown).await;
+    HttpServer { bounds, ..HTTP }.serve(listener, tls, routes, admit, shutdown).await;
 }
 
 fn timed_out() -> Response {

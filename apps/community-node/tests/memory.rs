@@ -74,6 +74,9 @@ async fn stored_events_and_subscriptions_stay_within_their_memory_bounds() {
 
     let node = Running::on(json!({})).await;
     subscribe(&node, 10).await;
+
+    let node = Running::on(json!({"limits": {"max_event_bytes": 1_048_576}})).await;
+    leave_unread(&node, 30).await;
 }
 
 async fn publish(
@@ -126,4 +129,29 @@ async fn subscribe(node: &Running, count: usize) {
     let grown = grown(&region);
     assert!(grown > count * SUBSCRIPTION_BYTES / 8, "only {grown} bytes by {opened}");
     assert!(grown < count * SUBSCRIPTION_BYTES + ASIDE_BYTES, "{grown} bytes by {opened}");
+}
+
+/// Sends the largest events to `count` clients with the most subscriptions, which do not read them.
+async fn leave_unread(node: &Running, count: usize) {
+    let keys = Keys::generate();
+    let mut open = Vec::new();
+    for _ in 0..count {
+        let mut wire = Wire::open(node).await;
+        for n in 0..20 {
+            wire.ask(&format!("s{n}"), json!({"#t": ["rust"]})).await;
+        }
+        open.push(wire);
+    }
+    let mut writer = Wire::open(node).await;
+    let region = Region::new(ALLOCATOR);
+    let content = "x".repeat(1_000_000);
+    let text = EventBuilder::text_note(content).tag(Tag::hashtag("rust"));
+    let text = text.custom_created_at(Timestamp::from_secs(node.now()));
+    assert_eq!(writer.publish(&text.sign_with_keys(&keys).unwrap()).await[2], true);
+    let pending = &node.node.metrics.ws_pending_bytes;
+    // Each client holds one event, which its socket does not accept.
+    let all = count as i64 * 1_000_000;
+    eventually(|| pending.get() > all, || format!("{} bytes pending", pending.get())).await;
+    let grown = grown(&region);
+    assert!(grown < 16 * ASIDE_BYTES, "{grown} bytes for {count} clients that do not read");
 }

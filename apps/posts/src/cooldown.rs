@@ -22,7 +22,8 @@ pub const LEASE: Duration = Duration::from_secs(30);
 ///
 /// A process first reserves in its own memory, and then in the store that all processes share. Of
 /// many concurrent requests of one author, one reaches the store and the others are denied at once;
-/// and even if the store fails, each process admits an author at most once in [`PAUSE`].
+/// and even if the store fails, each process admits an author at most once in [`PAUSE`], and none
+/// whom the store has [denied](crate::denials) there.
 #[derive(Debug)]
 pub struct Cooldown {
     own: Counter,

@@ -10,7 +10,7 @@
 //! | [`duplicates`] | detection of duplicate bodies: a second use of the same engine |
 //! | [`post`] | posts, and their validation |
 //! | [`posts`] | databases of posts: SQLite or DynamoDB |
-//! | [`stores`] | stores of cooldowns: memory or DynamoDB |
+//! | [`stores`], [`denials`] | stores of cooldowns: memory or DynamoDB, whose denials outlast an outage |
 //! | [`rest`] | the API |
 //! | [`config`], [`app`] | configuration and composition |
 
@@ -18,6 +18,7 @@ pub mod app;
 pub mod claim;
 pub mod config;
 pub mod cooldown;
+pub mod denials;
 pub mod duplicates;
 pub mod identifier;
 pub mod post;

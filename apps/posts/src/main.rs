@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc};
 use headgate::SystemClock;
 use headgate_app_common::{
     Program,
-    program::{Failure, serve_until_stopped},
+    program::{Failure, bind, serve_until_stopped},
 };
 use headgate_posts::{App, Config, config};
 
@@ -24,7 +24,8 @@ async fn main() -> ExitCode {
 
 async fn serve(variables: Vec<(String, String)>) -> Result<(), Failure> {
     let config = Config::load(variables)?;
+    let listener = bind(config.listen, config::LISTEN).await?;
     let app = App::build(&config, Arc::new(SystemClock::new())).await?;
     let serving = |listener, shutdown| app.serve(listener, shutdown);
-    serve_until_stopped(config.listen, config::LISTEN, config.scheme(), serving).await
+    serve_until_stopped(listener, config.scheme(), serving).await
 }

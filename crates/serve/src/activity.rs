@@ -64,6 +64,7 @@ pub(crate) struct Activity {
     is_http2: AtomicBool,
     is_leaving: AtomicBool,
     is_abandoned: AtomicBool,
+    is_upgraded: AtomicBool,
     ended: Notify,
     /// Reason for closing the connection plus one, or 0.
     end_reason: AtomicUsize,
@@ -91,6 +92,7 @@ impl Activity {
             is_http2: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
+            is_upgraded: AtomicBool::new(false),
             ended: Notify::new(),
             end_reason: AtomicUsize::new(0),
         }
@@ -133,6 +135,18 @@ impl Activity {
     /// Returns `true` if requests came over HTTP/2.
     pub(crate) fn is_http2(&self) -> bool {
         self.is_http2.load(Relaxed)
+    }
+
+    /// Hands the connection to the handler that upgraded it. It keeps its slot; its buffers are the
+    /// handler's to bound.
+    pub(crate) fn upgrade(&self) {
+        self.is_upgraded.store(true, Relaxed);
+        self.report();
+    }
+
+    /// Returns `true` if the connection was upgraded.
+    pub(crate) fn is_upgraded(&self) -> bool {
+        self.is_upgraded.load(Relaxed)
     }
 
     /// Asks the peer to use another connection, with the response to its next request.
@@ -276,6 +290,9 @@ impl Activity {
 
     /// Buffered bytes.
     fn buffered(&self) -> usize {
+        if self.is_upgraded() {
+            return 0;
+        }
         let streams = if self.is_http2() { self.streams() } else { 0 };
         let others = self.received.load(Relaxed) + self.unwritten();
         self.unsent() + others + streams * STREAM_BYTES

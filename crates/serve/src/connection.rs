@@ -11,7 +11,7 @@ use std::{
 use futures_util::FutureExt as _;
 use h2::Reason;
 use headgate_tls::{ClientCertificate, Tls};
-use http::{HeaderMap, HeaderValue, Request, Response, Version, header::CONNECTION};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header::CONNECTION};
 use hyper::{
     body::{Body, Incoming},
     service::service_fn,
@@ -27,8 +27,15 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    RequestBody, ResponseBody, activity::Activity, connections::Connections, handshake::Handshake,
-    io::Socket, listener::AcceptedStream, phase::Phase, stream::Stream, wake_guarded::WakeGuarded,
+    RequestBody, ResponseBody,
+    activity::Activity,
+    connections::Connections,
+    handshake::Handshake,
+    io::{Held, Socket},
+    listener::AcceptedStream,
+    phase::Phase,
+    stream::Stream,
+    wake_guarded::WakeGuarded,
     watchdog,
 };
 
@@ -66,6 +73,8 @@ pub(crate) struct ConnectionTask {
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) idle: Duration,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Dropped when the socket closes.
+    pub(crate) held: Held,
 }
 
 pub(crate) fn protocol() -> Protocol {
@@ -93,8 +102,8 @@ impl ConnectionTask {
         let Some((stream, certificate)) = self.open(stream).await else {
             return;
         };
-        let Self { protocol, connections, activity, mut phase, idle, tls: _ } = self;
-        let socket = Socket::new(stream, Arc::clone(&activity));
+        let Self { protocol, connections, activity, mut phase, idle, tls: _, held } = self;
+        let socket = Socket::new(stream, Arc::clone(&activity), held);
         let service = service_fn(|request: Request<Incoming>| {
             respond(&activity, certificate.as_ref(), &handler, request)
         });
@@ -189,8 +198,12 @@ where
     }
     let request = request.map(|body| RequestBody::new(body, Arc::clone(activity)));
     let answered = handler(request).map(move |mut response| {
-        if !is_http2 && in_flight.activity().is_some_and(|activity| activity.is_leaving()) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        if let Some(activity) = in_flight.activity().filter(|_| !is_http2) {
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                activity.upgrade();
+            } else if activity.is_leaving() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
         }
         Ok(response.map(|body| ResponseBody::new(body, in_flight, is_http2)))
     });

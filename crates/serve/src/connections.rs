@@ -36,7 +36,7 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(20);
 /// Bounds on all connections together.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Maximum number of connections. More wait to be accepted.
+    /// Maximum number of connections, those that were upgraded included. More wait to be accepted.
     pub max_connections: usize,
     /// Maximum number of buffered bytes: responses that peers have not read, and incomplete
     /// requests. One connection may hold half of them.
@@ -229,7 +229,8 @@ impl Connections {
         let mut looked = later.chain(live.by_age.range(..from)).take(MAX_SCAN);
         let idle = looked.find(|&(&number, one)| {
             last = number;
-            one.is_idle() && !one.is_ending()
+            // An upgraded one has no request in flight, and is not ours to close.
+            one.is_idle() && !one.is_ending() && !one.is_upgraded()
         });
         let found = idle.inspect(|(_, one)| one.end(EndReason::Crowded)).is_some();
         live.scan_from = last + 1;

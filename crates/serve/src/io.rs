@@ -1,6 +1,7 @@
 //! The socket of a connection, which counts written and unwritten bytes.
 
 use std::{
+    any::Any,
     io::{self, IoSlice},
     pin::Pin,
     sync::Arc,
@@ -12,15 +13,22 @@ use hyper_util::rt::TokioIo;
 
 use crate::{activity::Activity, stream::Stream};
 
+/// What a connection holds while its socket is open, such as its slot.
+pub(crate) type Held = Box<dyn Any + Send>;
+
 /// The socket of a connection.
 pub(crate) struct Socket {
     stream: TokioIo<Stream>,
     activity: Arc<Activity>,
+    /// Here and not in the task of the connection, which ends when the connection is upgraded: the
+    /// socket then belongs to the handler. Dropped after `stream`, so that a slot is released once
+    /// the file is closed.
+    _held: Held,
 }
 
 impl Socket {
-    pub(crate) fn new(stream: Stream, activity: Arc<Activity>) -> Self {
-        Self { stream: TokioIo::new(stream), activity }
+    pub(crate) fn new(stream: Stream, activity: Arc<Activity>, held: Held) -> Self {
+        Self { stream: TokioIo::new(stream), activity, _held: held }
     }
 
     /// Records the result of a write.

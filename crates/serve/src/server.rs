@@ -45,7 +45,8 @@ pub struct Server<N, A> {
     pub tls: Option<Arc<Tls>>,
     /// Returns the runtime of the next connection.
     pub runtime: N,
-    /// Admits a connection. The returned permit is dropped when the connection closes.
+    /// Admits a connection. The returned permit is dropped when the connection closes, also one
+    /// that was upgraded.
     pub admit: A,
     /// Bounds, shared with the other listeners of the process.
     pub connections: Arc<Connections>,
@@ -160,12 +161,10 @@ where
             phase: served.phase.subscribe(),
             idle: self.timeouts.idle,
             tls: self.tls.clone(),
+            held: Box::new((slot, permit)),
         };
         let handler = handler.clone();
-        let connection = async move {
-            let _held = (slot, permit);
-            task.run(stream, move |request| handler(request, peer)).await;
-        };
+        let connection = task.run(stream, move |request| handler(request, peer));
         served.tasks.spawn_on(connection, &(self.runtime)());
     }
 }

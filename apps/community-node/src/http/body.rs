@@ -22,11 +22,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
         let bytes = Bytes::from_request(request, state).await?;
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self { value, bytes }),
-            // The error names the position, not the value.
+            // The error names the position, or an unknown field, but not a value.
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
-                let message =
-                    format!("the body is not the expected JSON: line {line}, column {column}");
+                let unknown = unknown_field(&error.to_string()).map(|field| format!(": {field}"));
+                let unknown = unknown.unwrap_or_default();
+                let message = format!(
+                    "the body is not the expected JSON: line {line}, column {column}{unknown}"
+                );
                 Err(ApiError::invalid("INVALID_JSON", message))
             }
         }
@@ -40,11 +43,27 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let Query(params) = Query::try_from_uri(&parts.uri).map_err(|_| {
-            ApiError::invalid("INVALID_QUERY", "a parameter is not of the kind that is expected")
+        let Query(params) = Query::try_from_uri(&parts.uri).map_err(|error| {
+            let message = unknown_field(&error.body_text())
+                .unwrap_or_else(|| "a parameter is not of the kind that is expected".to_owned());
+            ApiError::invalid("INVALID_QUERY", message)
         })?;
         Ok(Self(params))
     }
+}
+
+/// Maximum size of the name of an unknown field that is repeated.
+const MAX_FIELD_BYTES: usize = 64;
+
+/// Names the field that an error of serde is about, if it is unknown and not too long.
+fn unknown_field(error: &str) -> Option<String> {
+    let (_, rest) = error.split_once("unknown field `")?;
+    let (field, rest) = rest.split_once("`, expected ")?;
+    if field.len() > MAX_FIELD_BYTES {
+        return None;
+    }
+    let known = rest.split(" at line ").next().unwrap_or_default();
+    Some(format!("unknown field {field:?}, expected {known}"))
 }
 
 /// The one variable part of a path.

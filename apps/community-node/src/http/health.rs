@@ -67,12 +67,14 @@ fn shown(source: &Source) -> Value {
 /// `GET /metrics`
 async fn metrics(State(http): State<Arc<Http>>) -> Result<Response, ApiError> {
     let node = &http.node;
-    for (service, source) in node.sources() {
-        node.metrics.config_is(service, &source);
-    }
-    if let Some(tls) = &node.tls {
-        node.metrics.certificates_are(tls);
-    }
-    let text = node.metrics.render().map_err(|_| ApiError::INTERNAL)?;
+    let refresh = || {
+        for (service, source) in node.sources() {
+            node.metrics.config_is(service, &source);
+        }
+        if let Some(tls) = &node.tls {
+            node.metrics.certificates_are(tls);
+        }
+    };
+    let text = node.metrics.shared_text(refresh).map_err(|_| ApiError::INTERNAL)?;
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }

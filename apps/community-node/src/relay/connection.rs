@@ -1,6 +1,7 @@
 //! One client's connection.
 
 mod auth;
+mod deliver;
 mod fragmented;
 mod publish;
 mod subscribe;
@@ -49,6 +50,8 @@ pub(super) struct Connection {
     heard_at: Instant,
     /// Pings without a pong.
     pings: u32,
+    /// A part of a frame was written: nothing else may follow it.
+    is_mid_frame: bool,
 }
 
 /// The connection is over: the client left, was too slow, or was disconnected.
@@ -82,6 +85,7 @@ impl Connection {
             live: relay.events.listen(),
             heard_at: Instant::now(),
             pings: 0,
+            is_mid_frame: false,
             challenge: None,
             subscriptions: Subscriptions::default(),
             refusals: Refusals::default(),
@@ -109,6 +113,9 @@ impl Connection {
             if !matches!(answered, Ok(Ok(()))) {
                 break;
             }
+        }
+        if self.is_mid_frame {
+            return;
         }
         // A client that does not read is not waited for.
         let _ = timeout(timing.tick, self.socket.send(Message::Close(None))).await;
@@ -194,21 +201,6 @@ impl Connection {
         let subject = self.admitted.subject();
         node.denies_address(self.admitted.address())
             || subject.is_some_and(|subject| node.denies_key(subject.as_str()))
-    }
-
-    /// Sends an event, once for each matching subscription.
-    async fn deliver(&mut self, published: &Published) -> Result<(), Disconnected> {
-        let wanting = self.subscriptions.wanting(published);
-        let json = &published.event.json;
-        let texts: Vec<_> = wanting.map(|id| Reply::Event(id.as_str(), json).text()).collect();
-        // The author may have been denied in the meantime.
-        if !texts.is_empty() && self.relay.node.denies_author(published.event.author()) {
-            return Ok(());
-        }
-        for text in texts {
-            self.send(Message::text(text)).await?;
-        }
-        Ok(())
     }
 
     /// Counts a frame of `kind` before more of it is parsed. A denied frame is not an invalid one:

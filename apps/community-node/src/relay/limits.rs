@@ -7,15 +7,15 @@ use headgate_guard::{
 use crate::documents::{PenaltySettings, RelayDocument};
 
 /// Maximum number of connections of all clients together.
-const MAX_CONNECTIONS: u32 = 10_000;
+pub(super) const MAX_CONNECTIONS: u32 = 10_000;
 
-/// Limits of clients.
-pub(crate) fn websocket_limits(document: &RelayDocument) -> WebSocketLimits {
+/// Limits of clients, of which at most `max_connections` are connected.
+pub(crate) fn websocket_limits(document: &RelayDocument, max_connections: u32) -> WebSocketLimits {
     let rates = &document.rate_limit.ws;
     let per_address = u32::try_from(rates.concurrent_by_ip).unwrap_or(u32::MAX);
     let (events, events_by_pubkey) = rates.events();
     let (reqs, reqs_by_pubkey) = rates.reqs();
-    let limits = WebSocketLimits::new(InFlightLimits::new(per_address, MAX_CONNECTIONS))
+    let limits = WebSocketLimits::new(InFlightLimits::new(per_address, max_connections))
         .enabled(document.rate_limit.enabled)
         .connections(per_minute(rates.connections()));
     let by_address = [
@@ -84,7 +84,7 @@ mod tests {
     fn each_kind_has_its_own_number() {
         let mut document = RelayDocument::default();
         document.rate_limit.ws.event_by_pubkey = Some(7);
-        let limits = websocket_limits(&document);
+        let limits = websocket_limits(&document, MAX_CONNECTIONS);
         let of = |kind| {
             let limits = limits.of(kind);
             (limit_of(limits.by_address.as_ref()), limit_of(limits.by_subject.as_ref()))
@@ -109,7 +109,7 @@ mod tests {
     fn limits_can_be_switched_off() {
         let mut document = RelayDocument::default();
         document.rate_limit.enabled = false;
-        assert!(!websocket_limits(&document).enabled);
+        assert!(!websocket_limits(&document, MAX_CONNECTIONS).enabled);
         assert!(!peer_limits(&document).enabled);
         assert!(!author_limits(&document).enabled);
     }

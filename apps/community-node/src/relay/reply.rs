@@ -2,13 +2,10 @@
 
 use nostr::event::EventId;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-/// A message to the client.
+/// A message to the client, other than an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply<'r> {
-    /// An event of a subscription, as JSON.
-    Event(&'r str, &'r RawValue),
     /// End of the stored events.
     Eose(&'r str),
     /// Id of an event, true if it was accepted, and the reason if not.
@@ -26,7 +23,6 @@ impl Reply<'_> {
     /// Text of the message.
     pub(crate) fn text(self) -> String {
         match self {
-            Self::Event(id, event) => array(&("EVENT", id, event)),
             Self::Eose(id) => array(&("EOSE", id)),
             Self::Ok(id, taken, reason) => array(&("OK", id, taken, reason)),
             Self::Closed(id, reason) => array(&("CLOSED", id, reason)),
@@ -37,7 +33,7 @@ impl Reply<'_> {
 }
 
 fn array(parts: &impl Serialize) -> String {
-    // Strings and JSON that was parsed before: serializing cannot fail.
+    // Serializing strings cannot fail.
     serde_json::to_string(parts).unwrap_or_default()
 }
 
@@ -47,11 +43,9 @@ mod tests {
 
     #[test]
     fn each_reply_is_an_array_that_says_what_it_is() {
-        let event = RawValue::from_string(r#"{"kind":1}"#.to_owned()).unwrap();
         let id = EventId::from_byte_array([0xab; 32]);
         let hex = "ab".repeat(32);
         let cases = [
-            (Reply::Event("s", &event), r#"["EVENT","s",{"kind":1}]"#.to_owned()),
             (Reply::Eose("a\"b"), r#"["EOSE","a\"b"]"#.to_owned()),
             (Reply::Ok(&id, false, "invalid: x"), format!(r#"["OK","{hex}",false,"invalid: x"]"#)),
             (Reply::Closed("s", "gone"), r#"["CLOSED","s","gone"]"#.to_owned()),

@@ -12,7 +12,7 @@ async fn start(proxies: TrustedProxies) -> (SocketAddr, JoinHandle<()>) {
     let address = listener.local_addr().unwrap();
     let limit = ConnectionLimit::new(proxies, Ipv6Prefix::default());
     let limit = ConnectionLimit { max_by_address: 2, ..limit };
-    let served = serve(listener, None, Router::new(), limit, std::future::pending());
+    let served = serve(listener, bounds(), None, Router::new(), limit, std::future::pending());
     (address, tokio::spawn(served))
 }
 

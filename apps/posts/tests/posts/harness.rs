@@ -30,7 +30,7 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<ManualClock>,
     /// The table of cooldowns.
     pub(crate) table: String,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     data: TempDir,
     _shutdown: oneshot::Sender<()>,
 }

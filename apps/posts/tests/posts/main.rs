@@ -6,6 +6,7 @@ mod client;
 mod concurrency;
 mod content;
 mod docs;
+mod early;
 mod flow;
 mod harness;
 mod items;

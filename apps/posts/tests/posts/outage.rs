@@ -12,6 +12,8 @@ use crate::harness::Server;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
+const DUPLICATE: &str = "同じ内容の投稿があります";
+
 /// A DynamoDB for one test.
 async fn dynamodb() -> Result<DynamoDb, Skip> {
     spawn_blocking(DynamoDb::start).await.expect("no panic")
@@ -19,6 +21,12 @@ async fn dynamodb() -> Result<DynamoDb, Skip> {
 
 async fn impatient(dynamodb: &DynamoDb) -> Server {
     Server::cooldowns_on(&dynamodb.endpoint(), &[("DYNAMODB_TIMEOUT_MS", "1000")]).await
+}
+
+/// Another process on the cooldowns of `other`.
+async fn impatient_beside(dynamodb: &DynamoDb, other: &Server) -> Server {
+    let variables = [("DYNAMODB_TIMEOUT_MS", "1000"), ("DYNAMODB_TABLE_PREFIX", other.prefix())];
+    Server::cooldowns_on(&dynamodb.endpoint(), &variables).await
 }
 
 /// Posts once as each of these new authors: each post succeeds, and is logged once.
@@ -83,4 +91,37 @@ async fn a_hanging_dynamodb_delays_few_posts_and_is_retried() {
         }
     };
     timeout(Duration::from_secs(30), counted).await.expect("the store to count again");
+}
+
+#[tokio::test]
+async fn a_denial_by_dynamodb_outlasts_its_outage() {
+    let dynamodb = require!(dynamodb().await);
+    let here = impatient(&dynamodb).await;
+    let elsewhere = impatient_beside(&dynamodb, &here).await;
+    elsewhere.post("10.0.0.1", "太郎", "最初の投稿").await.is_created();
+    // One by its address, one by its nickname, one by its content.
+    here.post("10.0.0.1", "次郎", "二番目の投稿").await.is_limited();
+    here.post("10.0.0.2", "太郎", "三番目の投稿").await.is_limited();
+    here.post("10.0.0.3", "花子", "最初の投稿").await.is_refused(
+        422,
+        "DUPLICATE_CONTENT",
+        DUPLICATE,
+    );
+
+    dynamodb.stop();
+    for (address, nickname) in [("10.0.0.1", "三郎"), ("10.0.0.4", "太郎")] {
+        let reply = here.post(address, nickname, "次の投稿").await;
+        reply.is_limited();
+        assert_eq!(reply.retry_after(), Some(300));
+    }
+    here.post("10.0.0.3", "花子", "最初の投稿").await.is_refused(
+        422,
+        "DUPLICATE_CONTENT",
+        DUPLICATE,
+    );
+    // What was denied with them is free, and so are others.
+    here.post("10.0.0.5", "次郎", "四番目の投稿").await.is_created();
+    here.post("10.0.0.3", "花子", "五番目の投稿").await.is_created();
+    here.clock.advance(Duration::from_secs(300));
+    here.post("10.0.0.1", "三郎", "六番目の投稿").await.is_created();
 }

@@ -10,6 +10,7 @@ use headgate_testkit::free_port;
 use hyper::Request;
 use tempfile::TempDir;
 use tokio::{
+    net::TcpListener,
     process::{Child, Command},
     time::timeout,
 };
@@ -56,6 +57,21 @@ async fn an_invalid_variable_is_named() {
     let output = start(&folder, &[("POSTS_STORE", "redis")]).wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(lines(&output), "headgate-posts: POSTS_STORE: expected memory or dynamodb\n");
+}
+
+#[tokio::test]
+async fn a_start_on_a_used_port_touches_no_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let used = other.local_addr().unwrap().to_string();
+    let process = start(&folder, &[("POSTS_LISTEN", &used)]);
+    let output = timeout(Duration::from_secs(30), process.wait_with_output()).await;
+    let output = output.expect("an exit").unwrap();
+    let log = lines(&output);
+    assert_eq!(output.status.code(), Some(1), "{log}");
+    let error = format!("headgate-posts: cannot listen on {used}: ");
+    assert!(log.contains(&error) && log.ends_with("; set POSTS_LISTEN\n"), "{log}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{log}");
 }
 
 /// Sends the process a signal.

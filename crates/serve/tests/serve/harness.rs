@@ -8,9 +8,10 @@ use headgate_serve::{
     Bounds, ClientCertificate, Connections, Drain, EndReason, Listener, RequestBody, Server,
     Timeouts, Tls, UnixSocket,
 };
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode, header::UPGRADE};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
-use hyper::body::Frame;
+use hyper::{body::Frame, upgrade::OnUpgrade};
+use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -189,8 +190,12 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-async fn answer(request: Request<RequestBody>, _: SocketAddr) -> Response<Body> {
+async fn answer(mut request: Request<RequestBody>, _: SocketAddr) -> Response<Body> {
     let path = request.uri().path().to_owned();
+    if path == "/echo" {
+        tokio::spawn(echo(hyper::upgrade::on(&mut request)));
+        return switching_protocols();
+    }
     Response::new(match path.as_str() {
         "/large" => Full::new(Bytes::from(vec![b'x'; LARGE])).boxed_unsync(),
         // A response that has started and never ends.
@@ -213,4 +218,18 @@ async fn answer(request: Request<RequestBody>, _: SocketAddr) -> Response<Body> 
         }
         _ => Full::new(Bytes::from_static(b"small")).boxed_unsync(),
     })
+}
+
+fn switching_protocols() -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::new()).boxed_unsync());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    response.headers_mut().insert(UPGRADE, HeaderValue::from_static("echo"));
+    response
+}
+
+/// Sends back what an upgraded connection receives, until its peer closes it.
+async fn echo(upgraded: OnUpgrade) {
+    let Ok(upgraded) = upgraded.await else { return };
+    let (mut reader, mut writer) = tokio::io::split(TokioIo::new(upgraded));
+    let _ = tokio::io::copy(&mut reader, &mut writer).await;
 }

@@ -9,3 +9,4 @@ mod harness;
 mod idle;
 mod tls;
 mod unix_socket;
+mod upgrade;

@@ -14,6 +14,7 @@ use super::{
 };
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     action: Option<String>,
     target: Option<String>,

@@ -37,6 +37,7 @@ pub(super) struct Put {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     subject: String,
 }

@@ -22,6 +22,7 @@ use super::{
 };
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Login {
     password: String,
 }

@@ -1,6 +1,6 @@
 //! The public key of a request's token, found without I/O.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -18,6 +18,7 @@ use crate::metrics::Reason;
 pub(super) struct Caller {
     /// As 64 hexadecimal digits.
     pub(super) pubkey: String,
+    pub(super) address: Option<IpAddr>,
 }
 
 /// Requires a valid token.
@@ -27,7 +28,8 @@ pub(super) async fn authenticate(
     next: Next,
 ) -> Result<Response, ApiError> {
     let pubkey = owner(&http, request.headers())?;
-    request.extensions_mut().insert(Caller { pubkey: pubkey.to_hex() });
+    let address = http.guard.client(&request);
+    request.extensions_mut().insert(Caller { pubkey: pubkey.to_hex(), address });
     Ok(next.run(request).await)
 }
 

@@ -25,12 +25,14 @@ use super::{
 use crate::quota::Metric;
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Search {
     q: Option<String>,
     limit: Option<usize>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Page {
     limit: Option<usize>,
 }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use headgate::ManualClock;
 use headgate_quota::{Page, PolicyFilter};
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::{
     App, Config, Node,
-    quota::{Metric, Refusal},
+    quota::{Metric, Payer, Refusal},
 };
 
 const DAY: u64 = 86_400_000_000;
@@ -40,7 +40,12 @@ impl Running {
     }
 
     async fn charge(&self, pubkey: &str) -> Result<(), Refusal> {
-        self.quotas.charge(&self.node, Metric::Search, pubkey, None).await
+        self.charge_from(None, pubkey).await
+    }
+
+    async fn charge_from(&self, address: Option<IpAddr>, pubkey: &str) -> Result<(), Refusal> {
+        let payer = Payer { pubkey, address };
+        self.quotas.charge(&self.node, Metric::Search, payer, None).await
     }
 
     async fn policies(&self) -> u64 {
@@ -51,8 +56,8 @@ impl Running {
     /// Returns true if `pubkey` is charged to the quota that newcomers share.
     async fn is_shared(&self, pubkey: &str) -> bool {
         let limit = self.node.user_api.with(|users| users.quota.search_requests).unwrap();
-        let subject = subject(pubkey);
-        let budget = self.quotas.budget(&self.node, Metric::Search, &subject, limit).await;
+        let payer = Payer { pubkey, address: None };
+        let budget = self.quotas.budget(&self.node, Metric::Search, payer, limit).await;
         budget.map_err(|refusal| format!("{refusal:?}")).unwrap().shared
     }
 
@@ -121,6 +126,28 @@ async fn new_keys_beyond_the_bound_share_one_quota_until_there_is_room() {
     running.charge("another").await.unwrap();
     running.charge("a").await.unwrap();
     assert_eq!(running.policies().await, 2);
+}
+
+#[tokio::test]
+async fn a_flood_of_new_keys_from_one_network_leaves_quotas_for_newcomers_of_others() {
+    let running = Running::with_room_for("64").await;
+    for n in 0..64 {
+        running.charge(&format!("own{n}")).await.unwrap();
+    }
+    let limit = running.node.user_api.with(|users| users.quota.search_requests).unwrap();
+    let flood = Some(IpAddr::from([192, 0, 2, 1]));
+    for n in 0..limit {
+        running.charge_from(flood, &format!("flood{n}")).await.unwrap();
+    }
+    assert!(matches!(running.charge_from(flood, "flood").await, Err(Refusal::Exceeded { .. })));
+    // One in four networks shares with the flood.
+    let used_up = running.quotas.shared.of(flood);
+    for n in 2..=u8::MAX {
+        let address = Some(IpAddr::from([198, 51, 100, n]));
+        let charged = running.charge_from(address, &format!("honest{n}")).await;
+        assert_eq!(charged.is_ok(), running.quotas.shared.of(address) != used_up, "{charged:?}");
+    }
+    assert_eq!(running.policies().await, 64 + 4, "for any number of keys and networks");
 }
 
 #[tokio::test]

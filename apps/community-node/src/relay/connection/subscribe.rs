@@ -90,7 +90,7 @@ impl Connection {
         let is_shown = |event: &VerifiedEvent| !node.denies_author(event.author());
         let backfill = self.relay.events.backfill(&queries, node.seconds(), is_shown).await;
         for published in &backfill.events {
-            self.reply(Reply::Event(id.as_str(), &published.event.json)).await?;
+            self.send_event(&id, &published.event.json).await?;
         }
         self.reply(Reply::Eose(id.as_str())).await?;
         self.subscriptions.open(id, queries, bytes, backfill.up_to);

@@ -36,7 +36,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) node: Arc<Node>,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// Address of `/metrics`, if it has one of its own.
     pub(crate) metrics_address: Option<SocketAddr>,
     data: TempDir,

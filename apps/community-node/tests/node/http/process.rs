@@ -6,7 +6,7 @@ use headgate_testkit::free_port;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     process::{Child, Command},
     time::timeout,
 };
@@ -46,6 +46,25 @@ async fn an_invalid_variable_is_named() {
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8(output.stderr).unwrap();
     assert_eq!(log, "headgate-community-node: CN_BACKEND: expected inmem or redis\n");
+}
+
+#[tokio::test]
+async fn a_start_on_a_used_port_touches_no_data() {
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let used = other.local_addr().unwrap().to_string();
+    let free = format!("127.0.0.1:{}", free_port());
+    for (listen, metrics, variable) in
+        [(&used, &free, "CN_LISTEN"), (&free, &used, "CN_METRICS_LISTEN")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let process = start(&folder, &[("CN_LISTEN", listen), ("CN_METRICS_LISTEN", metrics)]);
+        let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{log}");
+        let error = format!("headgate-community-node: cannot listen on {used}: ");
+        assert!(log.contains(&error) && log.ends_with(&format!("; set {variable}\n")), "{log}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{log}");
+    }
 }
 
 /// Sends the process a signal.

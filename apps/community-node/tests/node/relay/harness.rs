@@ -3,7 +3,10 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use headgate::{Clock as _, ManualClock, SystemClock, Timestamp};
-use headgate_community_node::{App, Config, Node, relay::Timing};
+use headgate_community_node::{
+    App, Config, Node,
+    relay::{Bounds, Timing},
+};
 use headgate_quota::Author;
 use headgate_service_config::{DenyUpdate, ServiceConfig};
 use nostr_sdk::{Event, EventBuilder, Keys, Tag, Timestamp as At};
@@ -29,6 +32,7 @@ pub(crate) struct Running {
 pub(crate) struct Start {
     variables: Vec<(String, String)>,
     timing: Timing,
+    bounds: Bounds,
     denied: Option<String>,
 }
 
@@ -37,7 +41,7 @@ pub(crate) struct Start {
 impl Start {
     pub(crate) fn new() -> Self {
         let timing = Timing { tick: Duration::from_millis(20), ..Timing::default() };
-        Self { variables: Vec::new(), timing, denied: None }
+        Self { variables: Vec::new(), timing, bounds: Bounds::default(), denied: None }
     }
 
     pub(crate) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -54,6 +58,10 @@ impl Start {
         Self { timing: change(self.timing), ..self }
     }
 
+    pub(crate) fn bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
+    }
+
     /// Starts a node on a document with high limits, changed by `document`.
     pub(crate) async fn on(mut self, document: Value) -> Running {
         let data = TempDir::new().unwrap();
@@ -61,7 +69,8 @@ impl Start {
         self = self.variable("CN_DATABASE_URL", database);
         let clock = Arc::new(ManualClock::new(SystemClock::new().now()));
         let config = Config::load(self.variables).unwrap();
-        let app = App::build(config, clock.clone()).await.unwrap().relay_timing(self.timing);
+        let app = App::build(config, clock.clone()).await.unwrap();
+        let app = app.relay_timing(self.timing).relay_bounds(self.bounds);
         let node = Arc::clone(app.node());
         if let Some(subject) = &self.denied {
             put_denied(&node, subject).await;

@@ -14,7 +14,7 @@ use super::super::{
 };
 use crate::{
     metrics::Reason,
-    quota::{Metric, Refusal},
+    quota::{Metric, Payer, Refusal},
 };
 
 /// Identity of a request for charging: a retry with the same id is charged once, within minutes and
@@ -50,11 +50,13 @@ impl Charge {
             let parts = [id.as_bytes(), caller.pubkey.as_bytes(), self.request.as_bytes(), body];
             http.quotas.retries.id(&parts)
         });
-        match http.quotas.charge(&http.node, metric, &caller.pubkey, id.as_deref()).await {
+        let payer = Payer { pubkey: &caller.pubkey, address: caller.address };
+        match http.quotas.charge(&http.node, metric, payer, id.as_deref()).await {
             Ok(()) => Ok(()),
             Err(Refusal::Exceeded { current, limit, reset_at, shared }) => {
                 let message = if shared {
-                    "nothing is left for today of what new keys share, since there are too many"
+                    "nothing is left for today of what new keys share in your network and others, \
+                     since there are too many"
                 } else {
                     "nothing is left for today"
                 };

@@ -19,6 +19,7 @@ use crate::quota::Metric;
 
 /// A report of a public key or an event.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(in super::super) struct Report {
     pubkey: Option<String>,
     event_id: Option<String>,
