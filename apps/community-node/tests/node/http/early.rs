@@ -61,15 +61,26 @@ async fn rate_limited_uploads_behind_nginx_are_429_and_never_502() {
 async fn a_rate_limited_upload_keeps_its_connection() {
     let server = Server::start().await;
     limit(&server).await;
+    upload_thrice(&server, PATH, 429).await;
+}
+
+#[tokio::test]
+async fn an_upload_without_a_token_keeps_its_connection() {
+    let server = Server::start().await;
+    upload_thrice(&server, "/v1/reports", 401).await;
+}
+
+/// Uploads on one connection, which are refused with `status`.
+async fn upload_thrice(server: &Server, path: &str, status: u16) {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     for _ in 0..3 {
         sender.ready().await.expect("the connection is kept");
         let body = Full::new(Bytes::from("x".repeat(4 * UPLOAD)));
-        let request = from_one(Request::post(PATH)).header("host", "test").body(body).unwrap();
+        let request = from_one(Request::post(path)).header("host", "test").body(body).unwrap();
         let response = sender.send_request(request).await.unwrap();
-        assert_eq!(response.status(), 429);
+        assert_eq!(response.status(), status);
         response.into_body().collect().await.unwrap();
     }
 }
