@@ -1,0 +1,69 @@
+//! Streams that their callers leave open.
+
+use std::time::Duration;
+
+use futures_util::stream;
+use tokio::time::timeout;
+use tonic::Streaming;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
+use tonic_reflection::pb::{
+    v1::{
+        ServerReflectionResponse, server_reflection_client::ServerReflectionClient as Reflection,
+    },
+    v1alpha::{
+        ServerReflectionResponse as AlphaResponse,
+        server_reflection_client::ServerReflectionClient as AlphaReflection,
+    },
+};
+
+use super::client::{UseReservationResponse, channel, connect};
+use crate::harness::Server;
+
+/// Timeout on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Streams without a token, on a connection each, whose callers send nothing.
+struct Silent {
+    health: Streaming<HealthCheckResponse>,
+    metered: Streaming<UseReservationResponse>,
+    reflection: Streaming<ServerReflectionResponse>,
+    alpha: Streaming<AlphaResponse>,
+}
+
+impl Silent {
+    async fn open(server: &Server) -> Self {
+        let channel = async || channel(server.grpc_address).await;
+        let mut health = HealthClient::new(channel().await);
+        let mut metering = connect(server.grpc_address).await;
+        let mut reflection = Reflection::new(channel().await);
+        let mut alpha = AlphaReflection::new(channel().await);
+        let watched = health.watch(HealthCheckRequest::default()).await;
+        let mut health = watched.unwrap().into_inner();
+        health.message().await.unwrap().expect("the first status");
+        let metered = metering.meter_reservation(stream::pending()).await;
+        let reflected = reflection.server_reflection_info(stream::pending()).await;
+        let alpha = alpha.server_reflection_info(stream::pending()).await;
+        Self {
+            health,
+            metered: metered.unwrap().into_inner(),
+            reflection: reflected.unwrap().into_inner(),
+            alpha: alpha.unwrap().into_inner(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_streams_make_room_for_other_clients() {
+    let keys = [("server.max_connections", "4"), ("server.idle_timeout_seconds", "1")];
+    let server = Server::start(&keys).await;
+    let streams = Silent::open(&server).await;
+    for _ in 0..10 {
+        let answer = timeout(LIMIT, server.check_user("u1")).await;
+        assert_eq!(answer.expect("a connection").status, 200);
+    }
+    let crowded = r#"headgate_connections_ended_total{reason="crowded",service="headgate"} "#;
+    let metrics = server.get("/metrics").await.text;
+    let ended = metrics.lines().find_map(|line| line.strip_prefix(crowded));
+    assert!(ended.is_some_and(|ended| ended != "0"), "{metrics}");
+    drop(streams);
+}
