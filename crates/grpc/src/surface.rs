@@ -16,6 +16,7 @@ use headgate_api::{
     request_id::{self, RequestId},
 };
 use headgate_config::LiveDuration;
+use headgate_guard::{Held, HeldBody};
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
     log::{ACCESS, AccessLog},
@@ -84,7 +85,9 @@ pub struct Around {
     pub request_timeout: LiveDuration,
 }
 
-type Answerer = Arc<dyn Fn(Request<RequestBody>) -> Answering + Send + Sync>;
+type Inbound = HeldBody<RequestBody>;
+
+type Answerer = Arc<dyn Fn(Request<Inbound>) -> Answering + Send + Sync>;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
@@ -135,7 +138,17 @@ impl Grpc {
     }
 
     /// Answers one call.
-    pub async fn answer(&self, mut request: Request<RequestBody>) -> Response<Body> {
+    pub async fn answer(&self, request: Request<RequestBody>) -> Response<Body> {
+        let (request, held) = Held::hold(request);
+        let mut response = self.dispatch(request).await;
+        if let Some(unread) = held.and_then(Held::unread) {
+            // Boxed: calls over HTTP/2 have no room for it.
+            Box::pin(unread.drain()).await.write(response.headers_mut());
+        }
+        response
+    }
+
+    async fn dispatch(&self, mut request: Request<Inbound>) -> Response<Body> {
         let stopwatch = Stopwatch::start(&*self.around.clock);
         let id = RequestId::of(request.headers());
         let Some(protocol) = Protocol::of(&request) else {
@@ -173,7 +186,7 @@ impl Grpc {
     }
 
     /// Calls the method at `place`, within the timeouts of the caller and of the server.
-    async fn call(&self, place: usize, request: Request<RequestBody>) -> Response<Body> {
+    async fn call(&self, place: usize, request: Request<Inbound>) -> Response<Body> {
         let longest = self.around.request_timeout.get();
         let timeout = deadline::of(request.headers()).map_or(longest, |asked| asked.min(longest));
         match in_time(timeout, (self.answerers[place])(request)).await {
@@ -186,7 +199,7 @@ impl Grpc {
 fn answerer<S>(service: S) -> Answerer
 where
     S: Service<
-            Request<RequestBody>,
+            Request<Inbound>,
             Response = Response<Body>,
             Error = Infallible,
             Future = Answering,
