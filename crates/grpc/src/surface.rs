@@ -32,6 +32,7 @@ use tower_service::Service;
 use tracing::{debug, error, field::display, info};
 
 use super::{
+    call_body::CallBody,
     call_metrics::{CallMetrics, Handled},
     deadline,
     envoy::{EnvoyHandlers, EnvoySurface},
@@ -52,9 +53,17 @@ use super::{
 /// Answers gRPC calls.
 pub struct Grpc {
     /// One for each method, in the order of [`METHODS`].
-    answerers: [Answerer; METHODS.len()],
+    routes: [Route; METHODS.len()],
     around: Around,
     draining: watch::Sender<bool>,
+    stopping: watch::Sender<bool>,
+}
+
+/// The service of a method.
+struct Route {
+    answerer: Answerer,
+    /// Maximum time without a message, if callers send a stream of them.
+    stream_idle: Option<Duration>,
 }
 
 /// The use cases of the services.
@@ -85,7 +94,7 @@ pub struct Around {
     pub request_timeout: LiveDuration,
 }
 
-type Inbound = HeldBody<RequestBody>;
+type Inbound = CallBody<HeldBody<RequestBody>>;
 
 type Answerer = Arc<dyn Fn(Request<Inbound>) -> Answering + Send + Sync>;
 
@@ -119,22 +128,28 @@ impl Grpc {
         let v1alpha = lazy(|| {
             Ok(answerer(reflection::v1alpha()?.max_decoding_message_size(MAX_MESSAGE_BYTES)))
         });
-        let answerers = METHODS.each_ref().map(|method| {
-            Arc::clone(match method.service {
+        let routes = METHODS.each_ref().map(|method| {
+            let answerer = Arc::clone(match method.service {
                 "envoy.service.ratelimit.v3.RateLimitService" => &envoy,
                 "grpc.health.v1.Health" => &health,
                 "grpc.reflection.v1.ServerReflection" => &v1,
                 "grpc.reflection.v1alpha.ServerReflection" => &v1alpha,
                 _ if method.namespace() == Namespace::Quota => &quotas,
                 _ => &rate_limit,
-            })
+            });
+            Route { answerer, stream_idle: method.stream_idle() }
         });
-        Self { answerers, around, draining }
+        Self { routes, around, draining, stopping: watch::Sender::new(false) }
     }
 
     /// Makes the health service report that the server is draining, which ends its watches.
     pub fn drain(&self) {
         self.draining.send_replace(true);
+    }
+
+    /// Ends the streams that callers would end otherwise: shutdown waits for them.
+    pub fn end_streams(&self) {
+        self.stopping.send_replace(true);
     }
 
     /// Answers one call.
@@ -148,7 +163,7 @@ impl Grpc {
         response
     }
 
-    async fn dispatch(&self, mut request: Request<Inbound>) -> Response<Body> {
+    async fn dispatch(&self, mut request: Request<HeldBody<RequestBody>>) -> Response<Body> {
         let stopwatch = Stopwatch::start(&*self.around.clock);
         let id = RequestId::of(request.headers());
         let Some(protocol) = Protocol::of(&request) else {
@@ -186,10 +201,21 @@ impl Grpc {
     }
 
     /// Calls the method at `place`, within the timeouts of the caller and of the server.
-    async fn call(&self, place: usize, request: Request<Inbound>) -> Response<Body> {
+    async fn call(&self, place: usize, request: Request<HeldBody<RequestBody>>) -> Response<Body> {
+        let Route { answerer, stream_idle } = &self.routes[place];
+        let Some(idle) = *stream_idle else {
+            return self.in_time(answerer, request.map(CallBody::whole)).await;
+        };
+        let (head, body) = request.into_parts();
+        let (body, end) = CallBody::stream(body, idle, self.stopping.subscribe());
+        let response = self.in_time(answerer, Request::from_parts(head, body)).await;
+        end.report(METHODS[place].namespace(), response)
+    }
+
+    async fn in_time(&self, answerer: &Answerer, request: Request<Inbound>) -> Response<Body> {
         let longest = self.around.request_timeout.get();
         let timeout = deadline::of(request.headers()).map_or(longest, |asked| asked.min(longest));
-        match in_time(timeout, (self.answerers[place])(request)).await {
+        match in_time(timeout, answerer(request)).await {
             Ok(Ok(response)) => response,
             Err(_) => Status::from(CallError::TimedOut).into_http(),
         }
@@ -198,12 +224,8 @@ impl Grpc {
 
 fn answerer<S>(service: S) -> Answerer
 where
-    S: Service<
-            Request<Inbound>,
-            Response = Response<Body>,
-            Error = Infallible,
-            Future = Answering,
-        > + Clone
+    S: Service<Request<Inbound>, Response = Response<Body>, Error = Infallible, Future = Answering>
+        + Clone
         + Send
         + Sync
         + 'static,

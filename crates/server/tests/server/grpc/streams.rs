@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use futures_util::stream;
+use headgate_server::Drain;
 use tokio::time::timeout;
-use tonic::Streaming;
+use tonic::{Code, Status, Streaming};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
 use tonic_reflection::pb::{
     v1::{
@@ -16,7 +17,7 @@ use tonic_reflection::pb::{
     },
 };
 
-use super::client::{UseReservationResponse, channel, connect};
+use super::client::{UseReservationResponse, channel, connect, error_parts};
 use crate::harness::Server;
 
 /// Timeout on a busy machine.
@@ -66,4 +67,20 @@ async fn silent_streams_make_room_for_other_clients() {
     let ended = metrics.lines().find_map(|line| line.strip_prefix(crowded));
     assert!(ended.is_some_and(|ended| ended != "0"), "{metrics}");
     drop(streams);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_streams_do_not_delay_shutdown() {
+    let server = Server::start(&[]).await;
+    let mut streams = Silent::open(&server).await;
+    let stopping = server.stop();
+    let ended = timeout(LIMIT, streams.metered.message()).await.expect("it ends").unwrap_err();
+    assert_eq!(error_parts(&ended).1, "SYS_RATELIMIT_STOPPING");
+    let unavailable = |ended: Status| assert_eq!(ended.code(), Code::Unavailable, "{ended:?}");
+    unavailable(ended);
+    unavailable(timeout(LIMIT, streams.reflection.message()).await.expect("an end").unwrap_err());
+    unavailable(timeout(LIMIT, streams.alpha.message()).await.expect("an end").unwrap_err());
+    streams.health.message().await.unwrap().expect("that it does not serve");
+    assert_eq!(streams.health.message().await.unwrap(), None);
+    assert_eq!(stopping.await.unwrap(), Drain::Complete);
 }
