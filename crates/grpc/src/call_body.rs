@@ -14,7 +14,7 @@ use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::{
-    sync::watch,
+    sync::{OwnedSemaphorePermit, watch},
     time::{Instant, Sleep, sleep},
 };
 use tonic::body::Body as ResponseBody;
@@ -124,16 +124,21 @@ impl Bounds {
 // === impl StreamEnd ===
 
 impl StreamEnd {
-    /// Makes the last frame of `response` say why the server has ended the stream, if it has.
+    /// Makes the last frame of `response` say why the server has ended the stream, if it has, and
+    /// holds `permit` until the response is dropped.
     pub(super) fn report(
         self,
         namespace: Namespace,
+        permit: Option<OwnedSemaphorePermit>,
         response: Response<ResponseBody>,
     ) -> Response<ResponseBody> {
         response.map(|body| {
-            ResponseBody::new(body.map_frame(move |frame| match frame.into_trailers() {
-                Ok(trailers) => Frame::trailers(self.trailers(namespace).unwrap_or(trailers)),
-                Err(message) => message,
+            ResponseBody::new(body.map_frame(move |frame| {
+                let _held = &permit;
+                match frame.into_trailers() {
+                    Ok(trailers) => Frame::trailers(self.trailers(namespace).unwrap_or(trailers)),
+                    Err(message) => message,
+                }
             }))
         })
     }

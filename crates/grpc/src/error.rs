@@ -52,6 +52,8 @@ pub(super) enum CallError {
     TimedOut,
     #[error("the stream ended after {} seconds without a message: open another one", .0.as_secs())]
     Silent(Duration),
+    #[error("too many reflection streams open: try again later")]
+    TooManyStreams,
     #[error("the server stops: open another stream, on another server")]
     Stopping,
     #[error("the database cannot be reached: nothing was changed, try again later")]
@@ -118,9 +120,10 @@ impl CallError {
             Self::Quota(refusal) => quota_status(refusal),
             Self::Reservation(refusal) => reservation_status(refusal),
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
-            Self::TooLarge | Self::TooManyRules(_) | Self::TooManyOverrides(_) => {
-                Code::ResourceExhausted
-            }
+            Self::TooLarge
+            | Self::TooManyRules(_)
+            | Self::TooManyOverrides(_)
+            | Self::TooManyStreams => Code::ResourceExhausted,
             Self::TimedOut | Self::Silent(_) => Code::DeadlineExceeded,
             Self::Stopping
             | Self::NoDatabase(_)
@@ -147,6 +150,7 @@ impl CallError {
             Self::Uncompressed(_) => error_code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
             Self::TooLarge => error_code!(namespace, "BODY_TOO_LARGE"),
             Self::TimedOut | Self::Silent(_) => error_code!(namespace, "TIMEOUT"),
+            Self::TooManyStreams => error_code!(namespace, "TOO_MANY_STREAMS"),
             Self::Stopping => error_code!(namespace, "STOPPING"),
             Self::NoDatabase(_) => error_code!(namespace, "DATABASE_UNAVAILABLE"),
             Self::NoStore(_) | Self::ResetUnconfirmed(_) => {

@@ -45,6 +45,11 @@ pub(super) static METHODS: [Method; 47] = methods! {
 };
 
 impl Method {
+    /// Returns true if it describes the services.
+    pub(super) fn is_reflection(&self) -> bool {
+        self.name == "ServerReflectionInfo"
+    }
+
     /// Maximum time without a message, if callers send a stream of them.
     pub(super) fn stream_idle(&self) -> Option<Duration> {
         match self.name {

@@ -25,7 +25,7 @@ use headgate_telemetry::{
 };
 use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tonic::{Code, Status, body::Body};
 use tonic_health::pb::health_server::HealthServer;
 use tower_service::Service;
@@ -64,6 +64,8 @@ struct Route {
     answerer: Answerer,
     /// Maximum time without a message, if callers send a stream of them.
     stream_idle: Option<Duration>,
+    /// Bounds the number of its streams.
+    room: Option<Arc<Semaphore>>,
 }
 
 /// The use cases of the services.
@@ -128,6 +130,7 @@ impl Grpc {
         let v1alpha = lazy(|| {
             Ok(answerer(reflection::v1alpha()?.max_decoding_message_size(MAX_MESSAGE_BYTES)))
         });
+        let reflecting = Arc::new(Semaphore::new(reflection::MAX_STREAMS));
         let routes = METHODS.each_ref().map(|method| {
             let answerer = Arc::clone(match method.service {
                 "envoy.service.ratelimit.v3.RateLimitService" => &envoy,
@@ -137,7 +140,8 @@ impl Grpc {
                 _ if method.namespace() == Namespace::Quota => &quotas,
                 _ => &rate_limit,
             });
-            Route { answerer, stream_idle: method.stream_idle() }
+            let room = method.is_reflection().then(|| Arc::clone(&reflecting));
+            Route { answerer, stream_idle: method.stream_idle(), room }
         });
         Self { routes, around, draining, stopping: watch::Sender::new(false) }
     }
@@ -202,14 +206,18 @@ impl Grpc {
 
     /// Calls the method at `place`, within the timeouts of the caller and of the server.
     async fn call(&self, place: usize, request: Request<HeldBody<RequestBody>>) -> Response<Body> {
-        let Route { answerer, stream_idle } = &self.routes[place];
+        let Route { answerer, stream_idle, room } = &self.routes[place];
         let Some(idle) = *stream_idle else {
             return self.in_time(answerer, request.map(CallBody::whole)).await;
+        };
+        let permit = room.as_ref().map(|room| Arc::clone(room).try_acquire_owned());
+        let Ok(permit) = permit.transpose() else {
+            return Status::from(CallError::TooManyStreams).into_http();
         };
         let (head, body) = request.into_parts();
         let (body, end) = CallBody::stream(body, idle, self.stopping.subscribe());
         let response = self.in_time(answerer, Request::from_parts(head, body)).await;
-        end.report(METHODS[place].namespace(), response)
+        end.report(METHODS[place].namespace(), permit, response)
     }
 
     async fn in_time(&self, answerer: &Answerer, request: Request<Inbound>) -> Response<Body> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use futures_util::stream;
+use futures_util::{StreamExt as _, future, stream};
 use headgate_server::Drain;
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 use tonic::{Code, Status, Streaming};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_client::HealthClient};
 use tonic_reflection::pb::{
@@ -19,6 +19,9 @@ use tonic_reflection::pb::{
 
 use super::client::{UseReservationResponse, channel, connect, error_parts};
 use crate::harness::Server;
+
+/// Maximum number of reflection streams.
+const REFLECTING: usize = 64;
 
 /// Timeout on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -83,4 +86,30 @@ async fn silent_streams_do_not_delay_shutdown() {
     streams.health.message().await.unwrap().expect("that it does not serve");
     assert_eq!(streams.health.message().await.unwrap(), None);
     assert_eq!(stopping.await.unwrap(), Drain::Complete);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reflection_streams_are_bounded() {
+    let server = Server::start(&[]).await;
+    let mut client = Reflection::new(channel(server.grpc_address).await);
+    // Callers that ask nothing until the sender is dropped.
+    let (close, closed) = watch::channel(());
+    let asked = || {
+        let mut closed = closed.clone();
+        let end = stream::once(async move { closed.changed().await.ok() });
+        end.filter_map(|_| future::ready(None))
+    };
+    let mut open = Vec::new();
+    for _ in 0..REFLECTING {
+        open.push(client.server_reflection_info(asked()).await.unwrap().into_inner());
+    }
+    let refused = client.server_reflection_info(asked()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    assert_eq!(error_parts(&refused).1, "SYS_RATELIMIT_TOO_MANY_STREAMS");
+    drop(close);
+    for mut ended in open {
+        assert_eq!(ended.message().await.unwrap(), None);
+    }
+    let admitted = async { while client.server_reflection_info(asked()).await.is_err() {} };
+    timeout(LIMIT, admitted).await.expect("streams that ended make room");
 }
