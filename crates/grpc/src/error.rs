@@ -50,6 +50,12 @@ pub(super) enum CallError {
     TooLarge,
     #[error("the call took too long")]
     TimedOut,
+    #[error("the stream ended after {} seconds without a message: open another one", .0.as_secs())]
+    Silent(Duration),
+    #[error("too many reflection streams open: try again later")]
+    TooManyStreams,
+    #[error("the server stops: open another stream, on another server")]
+    Stopping,
     #[error("the database cannot be reached: nothing was changed, try again later")]
     NoDatabase(String),
     #[error("the store of counters cannot be reached: nothing was changed, try again later")]
@@ -114,11 +120,13 @@ impl CallError {
             Self::Quota(refusal) => quota_status(refusal),
             Self::Reservation(refusal) => reservation_status(refusal),
             Self::NoSuchMethod | Self::Uncompressed(_) => Code::Unimplemented,
-            Self::TooLarge | Self::TooManyRules(_) | Self::TooManyOverrides(_) => {
-                Code::ResourceExhausted
-            }
-            Self::TimedOut => Code::DeadlineExceeded,
-            Self::NoDatabase(_)
+            Self::TooLarge
+            | Self::TooManyRules(_)
+            | Self::TooManyOverrides(_)
+            | Self::TooManyStreams => Code::ResourceExhausted,
+            Self::TimedOut | Self::Silent(_) => Code::DeadlineExceeded,
+            Self::Stopping
+            | Self::NoDatabase(_)
             | Self::NoStore(_)
             | Self::ResetUnconfirmed(_)
             | Self::NotConfigured => Code::Unavailable,
@@ -141,7 +149,9 @@ impl CallError {
             Self::NoSuchMethod | Self::NoSuchService => error_code!(namespace, "NOT_FOUND"),
             Self::Uncompressed(_) => error_code!(namespace, "UNSUPPORTED_MEDIA_TYPE"),
             Self::TooLarge => error_code!(namespace, "BODY_TOO_LARGE"),
-            Self::TimedOut => error_code!(namespace, "TIMEOUT"),
+            Self::TimedOut | Self::Silent(_) => error_code!(namespace, "TIMEOUT"),
+            Self::TooManyStreams => error_code!(namespace, "TOO_MANY_STREAMS"),
+            Self::Stopping => error_code!(namespace, "STOPPING"),
             Self::NoDatabase(_) => error_code!(namespace, "DATABASE_UNAVAILABLE"),
             Self::NoStore(_) | Self::ResetUnconfirmed(_) => {
                 error_code!(namespace, "STORE_UNAVAILABLE")

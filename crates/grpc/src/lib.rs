@@ -8,6 +8,7 @@
 //! | `rate_limit_service`, `quota_service` | the services: authenticate, act |
 //! | `envoy` | the service for Envoy's rate limit filters |
 //! | `caller` | authorization of a call |
+//! | `call_body` | request bodies, which the server ends if they are streams |
 //! | `call_metrics` | metrics of calls |
 //! | `check`, `rules`, `usage`, `reset` | conversion between messages and use cases |
 //! | `error` | every error, and its status |
@@ -17,6 +18,7 @@
 //! | `wire` | values that several messages share |
 //! | `proto` | code generated from the `.proto` files |
 
+mod call_body;
 mod call_metrics;
 mod caller;
 mod check;

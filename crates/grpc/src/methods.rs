@@ -1,6 +1,13 @@
 //! All methods. Metrics and log lines use these names, never the path that a caller sent.
 
+use std::time::Duration;
+
 use headgate_api::Namespace;
+use headgate_quota::Reservation;
+use headgate_ratelimit::ReservationId;
+
+/// Maximum time without a message on a reflection stream.
+const REFLECTION_IDLE: Duration = Duration::from_secs(60);
 
 /// A method of a service.
 #[derive(Debug)]
@@ -38,6 +45,23 @@ pub(super) static METHODS: [Method; 47] = methods! {
 };
 
 impl Method {
+    /// Returns true if it describes the services.
+    pub(super) fn is_reflection(&self) -> bool {
+        self.name == "ServerReflectionInfo"
+    }
+
+    /// Maximum time without a message, if callers send a stream of them.
+    pub(super) fn stream_idle(&self) -> Option<Duration> {
+        match self.name {
+            // Then the reservation has expired, whatever its TTL was.
+            "MeterReservation" => Some(ReservationId::MAX_TTL),
+            "MeterQuotaReservation" => Some(Reservation::MAX_TTL),
+            // Tools open another stream when they need it.
+            "ServerReflectionInfo" => Some(REFLECTION_IDLE),
+            _ => None,
+        }
+    }
+
     /// The namespace of its error codes.
     pub(super) fn namespace(&self) -> Namespace {
         if self.service.starts_with("k1s0.system.quota.") {

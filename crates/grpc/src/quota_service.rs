@@ -14,7 +14,7 @@ use headgate_quota::SettledFor;
 use tonic::{Request, Response, Streaming};
 
 use super::{
-    caller::may,
+    caller::{StreamCaller, may},
     error::CallError,
     metered::{Metered, metered},
     proto::quota::{
@@ -235,9 +235,13 @@ impl QuotaService for QuotaHandlers {
     ) -> Answer<Self::MeterQuotaReservationStream> {
         may(&self.access, &request, Action::UseQuotas).await?;
         let quotas = Arc::clone(&self.quotas);
+        let caller = Arc::new(StreamCaller::new(&self.access, &request));
         Ok(Response::new(metered(request.into_inner(), Namespace::Quota, move |wire| {
-            let quotas = Arc::clone(&quotas);
-            async move { reservations::spend(&quotas, &wire).await }
+            let (quotas, caller) = (Arc::clone(&quotas), Arc::clone(&caller));
+            async move {
+                caller.may(Action::UseQuotas).await?;
+                reservations::spend(&quotas, &wire).await
+            }
         })))
     }
 }

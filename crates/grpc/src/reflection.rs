@@ -8,6 +8,10 @@ use tonic_reflection::server::{
 
 use super::proto;
 
+/// Maximum number of streams at a time. Each holds up to three answers of tens of kilobytes that a
+/// caller does not read, of which connections count only the first.
+pub(super) const MAX_STREAMS: usize = 64;
+
 pub(super) fn v1() -> Result<ServerReflectionServer<impl ServerReflection>, Error> {
     described().build_v1()
 }

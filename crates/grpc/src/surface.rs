@@ -16,6 +16,7 @@ use headgate_api::{
     request_id::{self, RequestId},
 };
 use headgate_config::LiveDuration;
+use headgate_guard::{Held, HeldBody};
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
     log::{ACCESS, AccessLog},
@@ -24,13 +25,14 @@ use headgate_telemetry::{
 };
 use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tonic::{Code, Status, body::Body};
 use tonic_health::pb::health_server::HealthServer;
 use tower_service::Service;
 use tracing::{debug, error, field::display, info};
 
 use super::{
+    call_body::CallBody,
     call_metrics::{CallMetrics, Handled},
     deadline,
     envoy::{EnvoyHandlers, EnvoySurface},
@@ -51,9 +53,19 @@ use super::{
 /// Answers gRPC calls.
 pub struct Grpc {
     /// One for each method, in the order of [`METHODS`].
-    answerers: [Answerer; METHODS.len()],
+    routes: [Route; METHODS.len()],
     around: Around,
     draining: watch::Sender<bool>,
+    stopping: watch::Sender<bool>,
+}
+
+/// The service of a method.
+struct Route {
+    answerer: Answerer,
+    /// Maximum time without a message, if callers send a stream of them.
+    stream_idle: Option<Duration>,
+    /// Bounds the number of its streams.
+    room: Option<Arc<Semaphore>>,
 }
 
 /// The use cases of the services.
@@ -84,7 +96,9 @@ pub struct Around {
     pub request_timeout: LiveDuration,
 }
 
-type Answerer = Arc<dyn Fn(Request<RequestBody>) -> Answering + Send + Sync>;
+type Inbound = CallBody<HeldBody<RequestBody>>;
+
+type Answerer = Arc<dyn Fn(Request<Inbound>) -> Answering + Send + Sync>;
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
@@ -116,17 +130,20 @@ impl Grpc {
         let v1alpha = lazy(|| {
             Ok(answerer(reflection::v1alpha()?.max_decoding_message_size(MAX_MESSAGE_BYTES)))
         });
-        let answerers = METHODS.each_ref().map(|method| {
-            Arc::clone(match method.service {
+        let reflecting = Arc::new(Semaphore::new(reflection::MAX_STREAMS));
+        let routes = METHODS.each_ref().map(|method| {
+            let answerer = Arc::clone(match method.service {
                 "envoy.service.ratelimit.v3.RateLimitService" => &envoy,
                 "grpc.health.v1.Health" => &health,
                 "grpc.reflection.v1.ServerReflection" => &v1,
                 "grpc.reflection.v1alpha.ServerReflection" => &v1alpha,
                 _ if method.namespace() == Namespace::Quota => &quotas,
                 _ => &rate_limit,
-            })
+            });
+            let room = method.is_reflection().then(|| Arc::clone(&reflecting));
+            Route { answerer, stream_idle: method.stream_idle(), room }
         });
-        Self { answerers, around, draining }
+        Self { routes, around, draining, stopping: watch::Sender::new(false) }
     }
 
     /// Makes the health service report that the server is draining, which ends its watches.
@@ -134,8 +151,23 @@ impl Grpc {
         self.draining.send_replace(true);
     }
 
+    /// Ends the streams that callers would end otherwise: shutdown waits for them.
+    pub fn end_streams(&self) {
+        self.stopping.send_replace(true);
+    }
+
     /// Answers one call.
-    pub async fn answer(&self, mut request: Request<RequestBody>) -> Response<Body> {
+    pub async fn answer(&self, request: Request<RequestBody>) -> Response<Body> {
+        let (request, held) = Held::hold(request);
+        let mut response = self.dispatch(request).await;
+        if let Some(unread) = held.and_then(Held::unread) {
+            // Boxed: calls over HTTP/2 have no room for it.
+            Box::pin(unread.drain()).await.write(response.headers_mut());
+        }
+        response
+    }
+
+    async fn dispatch(&self, mut request: Request<HeldBody<RequestBody>>) -> Response<Body> {
         let stopwatch = Stopwatch::start(&*self.around.clock);
         let id = RequestId::of(request.headers());
         let Some(protocol) = Protocol::of(&request) else {
@@ -173,10 +205,25 @@ impl Grpc {
     }
 
     /// Calls the method at `place`, within the timeouts of the caller and of the server.
-    async fn call(&self, place: usize, request: Request<RequestBody>) -> Response<Body> {
+    async fn call(&self, place: usize, request: Request<HeldBody<RequestBody>>) -> Response<Body> {
+        let Route { answerer, stream_idle, room } = &self.routes[place];
+        let Some(idle) = *stream_idle else {
+            return self.in_time(answerer, request.map(CallBody::whole)).await;
+        };
+        let permit = room.as_ref().map(|room| Arc::clone(room).try_acquire_owned());
+        let Ok(permit) = permit.transpose() else {
+            return Status::from(CallError::TooManyStreams).into_http();
+        };
+        let (head, body) = request.into_parts();
+        let (body, end) = CallBody::stream(body, idle, self.stopping.subscribe());
+        let response = self.in_time(answerer, Request::from_parts(head, body)).await;
+        end.report(METHODS[place].namespace(), permit, response)
+    }
+
+    async fn in_time(&self, answerer: &Answerer, request: Request<Inbound>) -> Response<Body> {
         let longest = self.around.request_timeout.get();
         let timeout = deadline::of(request.headers()).map_or(longest, |asked| asked.min(longest));
-        match in_time(timeout, (self.answerers[place])(request)).await {
+        match in_time(timeout, answerer(request)).await {
             Ok(Ok(response)) => response,
             Err(_) => Status::from(CallError::TimedOut).into_http(),
         }
@@ -185,12 +232,8 @@ impl Grpc {
 
 fn answerer<S>(service: S) -> Answerer
 where
-    S: Service<
-            Request<RequestBody>,
-            Response = Response<Body>,
-            Error = Infallible,
-            Future = Answering,
-        > + Clone
+    S: Service<Request<Inbound>, Response = Response<Body>, Error = Infallible, Future = Answering>
+        + Clone
         + Send
         + Sync
         + 'static,

@@ -3,6 +3,7 @@
 //! Requests and bodies update a few atomics, so that one timer per connection is enough: hyper
 //! would set one for each request.
 
+mod expendable;
 mod guards;
 
 use std::{
@@ -15,7 +16,10 @@ use std::{
 
 use tokio::sync::Notify;
 
-pub(crate) use self::guards::{InFlightRequest, OpenResponse, UnsentBytes};
+pub(crate) use self::{
+    expendable::Expendable,
+    guards::{InFlightRequest, OpenResponse, UnsentBytes},
+};
 use crate::connections::{Connections, EndReason};
 
 /// Number of intervals of the idle timeout.
@@ -61,6 +65,12 @@ pub(crate) struct Activity {
     reported: AtomicUsize,
     /// Time when the reported bytes last decreased, in milliseconds since the start.
     moved_at: AtomicU64,
+    /// Set by data of open requests and responses, cleared by the watchdog.
+    has_data: AtomicBool,
+    /// [`started`](Self::started) plus one when the connection was found quiet, or 0.
+    quiet_at: AtomicU64,
+    /// Time of its start, in milliseconds since that of the process.
+    opened_at: u64,
     is_http2: AtomicBool,
     is_leaving: AtomicBool,
     is_abandoned: AtomicBool,
@@ -78,6 +88,7 @@ pub(crate) struct Overloaded;
 
 impl Activity {
     pub(crate) fn new(connections: Arc<Connections>) -> Self {
+        let opened_at = connections.now();
         Self {
             connections,
             counts: AtomicU64::new(0),
@@ -89,6 +100,9 @@ impl Activity {
             written: AtomicU64::new(0),
             reported: AtomicUsize::new(0),
             moved_at: AtomicU64::new(0),
+            has_data: AtomicBool::new(false),
+            quiet_at: AtomicU64::new(0),
+            opened_at,
             is_http2: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
             is_abandoned: AtomicBool::new(false),
@@ -180,6 +194,7 @@ impl Activity {
     /// Counts bytes that are about to be sent, unless there are too many.
     pub(crate) fn send(self: &Arc<Self>, bytes: usize) -> Result<UnsentBytes, Overloaded> {
         let interval = self.interval.load(Relaxed);
+        self.has_data.store(true, Relaxed);
         self.unsent[interval].fetch_add(bytes, Relaxed);
         let unsent = UnsentBytes { activity: Arc::clone(self), interval, bytes, taken: 0 };
         let buffered = self.report();
@@ -191,6 +206,7 @@ impl Activity {
 
     /// Counts bytes of an incomplete request, unless there are too many.
     pub(crate) fn receive(&self, bytes: usize) -> Result<(), Overloaded> {
+        self.has_data.store(true, Relaxed);
         self.received.fetch_add(bytes, Relaxed);
         self.accept_received(bytes)
     }

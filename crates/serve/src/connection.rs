@@ -29,7 +29,7 @@ use tracing::{debug, warn};
 use crate::{
     RequestBody, ResponseBody,
     activity::Activity,
-    connections::Connections,
+    connections::{Connections, EndReason},
     handshake::Handshake,
     io::{Held, Socket},
     listener::AcceptedStream,
@@ -117,8 +117,9 @@ impl ConnectionTask {
                 is_stopping = stopping.poll(context).is_ready();
             }
             if let Poll::Ready(reason) = watch.poll(context) {
-                if activity.is_idle() {
-                    // Tells a TLS peer that the end is not an attack. Not waited for.
+                if activity.is_idle() || reason == EndReason::Crowded {
+                    // Tells a TLS peer that the end is not an attack, and an HTTP/2 peer that it
+                    // was sent away. Not waited for.
                     connection.as_mut().graceful_shutdown();
                     let _ = connection.as_mut().poll(context);
                 }

@@ -16,7 +16,7 @@ use tokio::{
 };
 use tracing::debug;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, Expendable};
 
 /// Time without progress after which a connection may be closed when others need its buffers.
 const STALLED: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ const HOARDED: Duration = Duration::from_millis(100);
 /// connection.
 const MODEST_BYTES: usize = 1024 * 1024;
 
-/// Maximum number of connections scanned for an idle one at once, and the pause before the next
+/// Maximum number of connections scanned for one to close at once, and the pause before the next
 /// ones are scanned.
 const MAX_SCAN: usize = 1024;
 const SCAN_INTERVAL: Duration = Duration::from_millis(20);
@@ -53,7 +53,8 @@ pub enum EndReason {
     Stalled,
     /// The peer did not read its responses while others needed the buffers.
     Pressure,
-    /// It was idle while others waited to be accepted.
+    /// It was idle, or its streams were quiet for the idle timeout, while others waited to be
+    /// accepted.
     Crowded,
 }
 
@@ -73,8 +74,10 @@ pub struct Connections {
 struct ConnectionTable {
     by_age: BTreeMap<u64, Arc<Activity>>,
     next: u64,
-    /// Start of the next scan for an idle connection.
+    /// Start of the next scan for a connection to close.
     scan_from: u64,
+    /// Connections scanned since the last idle one, or since there was room.
+    not_idle: usize,
 }
 
 /// The slot of one connection, released on drop.
@@ -138,22 +141,25 @@ impl Connections {
         self.ended[reason as usize].load(Relaxed)
     }
 
-    /// Waits for a slot. If there is none, closes an idle connection, as soon as there is one.
+    /// Waits for a slot. If there is none, closes an idle connection, as soon as there is one, or
+    /// else one whose streams are quiet.
     pub(crate) async fn slot(self: &Arc<Self>, activity: &Arc<Activity>) -> ConnectionSlot {
-        let room = match Arc::clone(&self.room).try_acquire_owned() {
-            Ok(room) => Some(room),
-            Err(_) => self.make_room().await,
+        let free = Arc::clone(&self.room).try_acquire_owned().ok();
+        let was_full = free.is_none();
+        let room = match free {
+            Some(room) => Some(room),
+            None => self.make_room().await,
         };
-        let number = self.live().add(Arc::clone(activity));
+        let number = self.live().add(Arc::clone(activity), was_full);
         ConnectionSlot { connections: Arc::clone(self), number, _room: room }
     }
 
-    /// Waits for a connection to end, and closes the first that is idle. Never `None`: the
+    /// Waits for a connection to end, and closes the first that is expendable. Never `None`: the
     /// semaphore is not closed.
     async fn make_room(&self) -> Option<OwnedSemaphorePermit> {
         let mut room = pin!(Arc::clone(&self.room).acquire_owned());
         // Busy connections become idle without notice: it would cost every request.
-        while !self.close_idle() {
+        while !self.close_expendable() {
             if let Ok(room) = time::timeout(SCAN_INTERVAL, &mut room).await {
                 return room.ok();
             }
@@ -219,22 +225,11 @@ impl Connections {
         ended.inspect(|one| one.end(EndReason::Pressure)).is_some()
     }
 
-    /// Closes an idle connection. Returns `false` if none of those scanned is idle; the next scan
+    /// Closes an expendable connection. Returns `false` if none of those scanned is; the next scan
     /// continues after them.
-    fn close_idle(&self) -> bool {
-        let mut live = self.live();
-        let from = live.scan_from;
-        let later = live.by_age.range(from..);
-        let mut last = from;
-        let mut looked = later.chain(live.by_age.range(..from)).take(MAX_SCAN);
-        let idle = looked.find(|&(&number, one)| {
-            last = number;
-            // An upgraded one has no request in flight, and is not ours to close.
-            one.is_idle() && !one.is_ending() && !one.is_upgraded()
-        });
-        let found = idle.inspect(|(_, one)| one.end(EndReason::Crowded)).is_some();
-        live.scan_from = last + 1;
-        found
+    fn close_expendable(&self) -> bool {
+        let found = self.live().find_expendable(self.now());
+        found.inspect(|one| one.end(EndReason::Crowded)).is_some()
     }
 
     fn live(&self) -> MutexGuard<'_, ConnectionTable> {
@@ -246,11 +241,39 @@ impl Connections {
 // === impl ConnectionTable ===
 
 impl ConnectionTable {
-    fn add(&mut self, activity: Arc<Activity>) -> u64 {
+    fn add(&mut self, activity: Arc<Activity>, was_full: bool) -> u64 {
+        if !was_full {
+            self.not_idle = 0;
+        }
         let number = self.next;
         self.next += 1;
         self.by_age.insert(number, activity);
         number
+    }
+
+    /// Scans the next connections, up to an idle one. Returns that or, if all have been scanned and
+    /// none is idle, a quiet one; or else a new one.
+    fn find_expendable(&mut self, now: u64) -> Option<Arc<Activity>> {
+        let from = self.scan_from;
+        let (mut last, mut scanned) = (from, 0);
+        let (mut idle, mut quiet, mut new) = (None, None, None);
+        let later = self.by_age.range(from..);
+        for (&number, one) in later.chain(self.by_age.range(..from)).take(MAX_SCAN) {
+            (last, scanned) = (number, scanned + 1);
+            match one.expendable(now) {
+                Some(Expendable::Idle) => {
+                    idle = Some(one);
+                    break;
+                }
+                Some(Expendable::Quiet) => quiet = quiet.or(Some(one)),
+                Some(Expendable::New) => new = new.or(Some(one)),
+                None => {}
+            }
+        }
+        self.scan_from = last + 1;
+        self.not_idle = if idle.is_some() { 0 } else { self.not_idle + scanned };
+        let quiet = quiet.filter(|_| self.not_idle >= self.by_age.len());
+        idle.or(quiet).or(new).cloned()
     }
 }
 

@@ -12,7 +12,8 @@ use crate::{
 /// Waits until the connection has to be closed. Returns the reason.
 ///
 /// That is after `idle` without a request, or without progress of a response; either may take a
-/// quarter longer. Pings do not count.
+/// quarter longer. Pings do not count. A connection whose responses are open, but without data for as
+/// long, is only marked as quiet: it may make room for a new one.
 pub(crate) async fn watch(activity: &Activity, idle: Duration) -> EndReason {
     tokio::select! {
         reason = poll_activity(activity, idle) => reason,
@@ -21,7 +22,7 @@ pub(crate) async fn watch(activity: &Activity, idle: Duration) -> EndReason {
 }
 
 async fn poll_activity(activity: &Activity, idle: Duration) -> EndReason {
-    let (mut silent, mut stuck) = (0, 0);
+    let (mut silent, mut stuck, mut quiet) = (0, 0, 0);
     let (mut started, mut written) = (0, 0);
     loop {
         time::sleep(idle / INTERVALS as u32).await;
@@ -34,6 +35,9 @@ async fn poll_activity(activity: &Activity, idle: Duration) -> EndReason {
             return EndReason::Stalled;
         }
         let started_now = activity.started();
+        let is_quiet = !activity.take_data() && started_now == started;
+        quiet = if is_quiet { quiet + 1 } else { 0 };
+        activity.set_quiet(quiet >= INTERVALS);
         silent = if activity.is_idle() && started_now == started { silent + 1 } else { 0 };
         if silent == INTERVALS {
             return leave(activity, idle).await;

@@ -41,11 +41,7 @@ impl SlowReader {
     }
 
     /// Opens as many streams as the server allows.
-    async fn send_requests(
-        &mut self,
-        request: impl Fn() -> Request<()>,
-        body: Option<&'static [u8]>,
-    ) {
+    async fn send_requests(&mut self, request: impl Fn() -> Request<()>, body: Option<&Bytes>) {
         for _ in 0..STREAMS {
             let ready = time::timeout(LIMIT, self.requests.clone().ready()).await;
             let Ok(Ok(mut ready)) = ready else {
@@ -55,7 +51,7 @@ impl SlowReader {
                 return;
             };
             if let Some(body) = body {
-                let _ = stream.send_data(Bytes::from_static(body), true);
+                let _ = stream.send_data(body.clone(), true);
             }
             self.responses.push(response);
         }
@@ -84,7 +80,7 @@ fn serves_others(server: &Server) -> bool {
 fn flood(
     to: impl Fn(&Server) -> SocketAddr,
     request: impl Fn() -> Request<()> + Copy,
-    body: Option<&'static [u8]>,
+    body: Option<&Bytes>,
 ) {
     let server = Server::start(&[("HEADGATE__SERVER__IDLE_TIMEOUT_SECONDS", "2")]);
     assert!(serves_others(&server));
@@ -120,18 +116,27 @@ fn memory_for_unread_responses_is_bounded() {
     );
 }
 
+/// Asks reflection this many times for a file of tens of kilobytes.
+fn descriptors(times: usize) -> Bytes {
+    const SYMBOL: &[u8] = b"k1s0.system.ratelimit.v1.RateLimitService";
+    let length = u8::try_from(SYMBOL.len()).unwrap();
+    // Field 4 of the message, in an uncompressed frame.
+    let frame = [&[0, 0, 0, 0, length + 2, 0x22, length], SYMBOL].concat();
+    frame.repeat(times).into()
+}
+
 #[test]
 fn memory_for_unread_grpc_responses_is_bounded() {
     flood(
         |server| address(&server.grpc_url()),
         || {
-            Request::post("http://here/grpc.health.v1.Health/Check")
+            Request::post("http://here/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
                 .header("content-type", "application/grpc")
                 .header("te", "trailers")
                 .body(())
                 .unwrap()
         },
-        Some(&[0; 5]),
+        Some(&descriptors(8)),
     );
 }
 

@@ -24,6 +24,7 @@ mod import;
 mod keyed;
 mod leases;
 mod memory;
+mod newer_schema;
 mod overrides;
 mod packaging;
 mod quota;

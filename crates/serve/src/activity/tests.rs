@@ -56,6 +56,78 @@ async fn a_connection_with_an_open_response_is_not_idle() {
     assert_eq!(ends(&activity).await.unwrap().1, EndReason::Idle);
 }
 
+/// Returns the first reason to close the connection within ten idle timeouts, and when it appears.
+async fn expendable(activity: &Activity) -> Option<(Duration, Expendable)> {
+    let started = Instant::now();
+    let found = async {
+        loop {
+            if let Some(reason) = activity.expendable(activity.connections.now()) {
+                return (started.elapsed(), reason);
+            }
+            time::sleep(IDLE / 60).await;
+        }
+    };
+    tokio::select! {
+        found = time::timeout(10 * IDLE, found) => found.ok(),
+        _ = watch(activity, IDLE) => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_response_without_data_becomes_quiet() {
+    let activity = activity();
+    let _open = activity.start_http2(0).unwrap().open_response();
+    let (after, reason) = expendable(&activity).await.unwrap();
+    assert!((IDLE..=IDLE * 3 / 2).contains(&after), "{after:?}");
+    assert_eq!(reason, Expendable::Quiet);
+    // Any data or request ends that at once.
+    let now = activity.connections.now();
+    drop(activity.send(1).unwrap());
+    assert_eq!(activity.expendable(now), None);
+    assert_eq!(expendable(&activity).await.unwrap().1, Expendable::Quiet);
+    let _other = activity.start_http2(0).unwrap().open_response();
+    assert_eq!(activity.expendable(now), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_with_data_in_either_direction_is_not_quiet() {
+    for is_sent in [true, false] {
+        let activity = activity();
+        let _open = activity.start_http2(0).unwrap().open_response();
+        let moving = async {
+            loop {
+                time::sleep(IDLE / 2).await;
+                if is_sent {
+                    drop(activity.send(1).unwrap());
+                } else {
+                    activity.receive(1).unwrap();
+                    activity.release(1);
+                }
+            }
+        };
+        let found = tokio::select! {
+            found = expendable(&activity) => found,
+            () = moving => unreachable!("it goes on"),
+        };
+        assert_eq!(found, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_in_flight_is_not_quiet() {
+    let activity = activity();
+    let _request = activity.start_http2(0).unwrap();
+    assert_eq!(expendable(&activity).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_has_time_for_its_first_request() {
+    let activity = activity();
+    assert_eq!(activity.expendable(activity.connections.now()), Some(Expendable::New));
+    time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(activity.expendable(activity.connections.now()), Some(Expendable::Idle));
+}
+
 #[tokio::test(start_paused = true)]
 async fn unsent_bytes_stall_while_others_are_sent() {
     let activity = activity();

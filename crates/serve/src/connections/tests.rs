@@ -24,3 +24,60 @@ async fn an_idle_connection_behind_many_busy_ones_makes_room() {
     assert_eq!(closed.await.unwrap(), EndReason::Crowded);
     assert_eq!(connections.open(), max_connections);
 }
+
+/// A connection with a slot, and its response that never ends.
+struct Streaming {
+    activity: Arc<Activity>,
+    _open: Option<crate::activity::OpenResponse>,
+    _slot: ConnectionSlot,
+}
+
+async fn quiet_streams(connections: &Arc<Connections>, count: usize) -> Vec<Streaming> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let activity = Arc::new(Activity::new(Arc::clone(connections)));
+        let slot = connections.slot(&activity).await;
+        let open = activity.start_http2(0).unwrap().open_response();
+        activity.set_quiet(true);
+        streams.push(Streaming { activity, _open: open, _slot: slot });
+    }
+    streams
+}
+
+fn ending(streams: &[Streaming]) -> usize {
+    streams.iter().filter(|one| one.activity.is_ending()).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_makes_room_before_a_quiet_one() {
+    let max_connections = 2 * MAX_SCAN;
+    let connections = Connections::new(Bounds { max_connections, max_buffered_bytes: 1 << 20 });
+    // The idle one comes last.
+    let streams = quiet_streams(&connections, max_connections - 1).await;
+    let idle = Arc::new(Activity::new(Arc::clone(&connections)));
+    let _slot = connections.slot(&idle).await;
+    time::sleep(Duration::from_secs(1)).await;
+
+    assert!(!connections.close_expendable(), "not all have been scanned");
+    assert!(connections.close_expendable());
+    assert!(idle.is_ending());
+    assert_eq!(ending(&streams), 0);
+    assert!(!connections.close_expendable(), "the scan starts again");
+    assert!(connections.close_expendable());
+    assert_eq!(ending(&streams), 1);
+    // Nothing is idle: the next scan need not be complete.
+    assert!(connections.close_expendable());
+    assert_eq!(ending(&streams), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_connection_makes_room_before_a_new_one() {
+    let connections = Connections::new(Bounds { max_connections: 2, max_buffered_bytes: 1 << 20 });
+    let new = Arc::new(Activity::new(Arc::clone(&connections)));
+    let _slot = connections.slot(&new).await;
+    let streams = quiet_streams(&connections, 1).await;
+    assert!(connections.close_expendable());
+    assert_eq!((ending(&streams), new.is_ending()), (1, false));
+    assert!(connections.close_expendable());
+    assert!(new.is_ending(), "better than none");
+}

@@ -2,6 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
+use bytes::Bytes;
 use headgate_serve::{Bounds, EndReason, Timeouts};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -124,6 +125,24 @@ async fn an_idle_connection_makes_room_for_a_new_one() {
     }
     assert!(server.connections.ended(EndReason::Crowded) > 0);
     assert!(!busy.connection.is_finished());
+}
+
+#[tokio::test]
+async fn a_connection_with_quiet_streams_makes_room_if_none_is_idle() {
+    let timeouts = Timeouts { idle: Duration::from_millis(400), ..TIMEOUTS };
+    let server = Running::start(Bounds { max_connections: 3, ..BOUNDS }, timeouts).await;
+    let mut peers = Vec::new();
+    for _ in 0..3 {
+        let mut peer = Peer::connect(server.address, 65_535).await;
+        assert!(peer.ask("/endless").await);
+        let mut body = peer.answer().await.unwrap().into_body();
+        assert_eq!(body.data().await.unwrap().unwrap(), Bytes::from_static(b"first"));
+        peers.push((peer, body));
+    }
+    assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
+    assert_eq!(server.connections.ended(EndReason::Crowded), 1);
+    let is_open = |(peer, _): &&(Peer, _)| !peer.connection.is_finished();
+    until("its peer is told", || peers.iter().filter(is_open).count() == 2).await;
 }
 
 #[tokio::test]

@@ -67,6 +67,7 @@ impl App {
             info!(?delay, "stopping");
             sleep(delay).await;
             self.events.shut_down();
+            self.grpc.end_streams();
             drop(stop);
         };
         let (rest, grpc, sockets, ()) = tokio::join!(rest, grpc, sockets, stopping);

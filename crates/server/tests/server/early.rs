@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use futures_util::future::join_all;
-use headgate_testkit::{Nginx, require};
+use headgate_testkit::{Nginx, Skip, require};
 use hyper::Request;
 
 use crate::harness::{Server, exchange};
@@ -30,6 +30,17 @@ async fn upload(nginx: SocketAddr, path: &str, content_type: &str, bytes: usize)
     statuses
 }
 
+/// Starts nginx in front of a server, with kept connections.
+fn proxy(upstream: SocketAddr) -> Result<Nginx, Skip> {
+    Nginx::start(|port| {
+        format!(
+            "client_max_body_size 10m;\nupstream headgate {{ server {upstream}; keepalive 8; }}\n\
+             server {{\nlisten 127.0.0.1:{port};\nlocation / {{\nproxy_pass http://headgate;\n\
+             proxy_http_version 1.1;\nproxy_set_header Connection \"\";\n}}\n}}\n"
+        )
+    })
+}
+
 #[tokio::test]
 async fn refused_uploads_behind_nginx_are_never_502() {
     // A window that does not end while the uploads are sent.
@@ -38,14 +49,7 @@ async fn refused_uploads_behind_nginx_are_never_502() {
         ("rate_limiter.fixed_window.window_size", "86400"),
     ];
     let server = Server::start(&once).await;
-    let upstream = server.address;
-    let nginx = require!(Nginx::start(|port| {
-        format!(
-            "client_max_body_size 10m;\nupstream headgate {{ server {upstream}; keepalive 8; }}\n\
-             server {{\nlisten 127.0.0.1:{port};\nlocation / {{\nproxy_pass http://headgate;\n\
-             proxy_http_version 1.1;\nproxy_set_header Connection \"\";\n}}\n}}\n"
-        )
-    }));
+    let nginx = require!(proxy(server.address));
     let nginx = SocketAddr::from(([127, 0, 0, 1], nginx.port()));
     let keyed = "/api/v1/rate-limit/check?algorithm=FIXED_WINDOW&key=k";
     assert_eq!(server.post(keyed, "").await.status, 200);
@@ -57,6 +61,27 @@ async fn refused_uploads_behind_nginx_are_never_502() {
         ("/api/v1/ratelimit/check", json, 100_000, 413),
         ("/api/v1/ratelimit/check", json, 1_000_000, 413),
         ("/api/v1/ratelimit/check", "text/plain", 50_000, 415),
+    ];
+    for (path, content_type, bytes, status) in cases {
+        let statuses = upload(nginx, path, content_type, bytes).await;
+        assert_eq!(statuses, Statuses::from([(status, COUNT)]), "{path}, {bytes} bytes");
+    }
+}
+
+#[tokio::test]
+async fn refused_grpc_uploads_behind_nginx_are_never_502() {
+    let server = Server::start(&[]).await;
+    let nginx = require!(proxy(server.grpc_address));
+    let nginx = SocketAddr::from(([127, 0, 0, 1], nginx.port()));
+    let check = "/k1s0.system.ratelimit.v1.RateLimitService/CheckRateLimit";
+    let web = "application/grpc-web";
+    // gRPC-Web says what went wrong in its own status. `xxxxx` is the head of a frame of 2 GB.
+    let cases = [
+        (check, "application/grpc", 50_000, 415),
+        (check, "text/plain", 1_000_000, 415),
+        ("/nowhere", web, 50_000, 200),
+        (check, web, 50_000, 200),
+        (check, web, 1_000_000, 200),
     ];
     for (path, content_type, bytes, status) in cases {
         let statuses = upload(nginx, path, content_type, bytes).await;

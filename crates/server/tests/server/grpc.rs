@@ -12,6 +12,7 @@ mod plans;
 mod raw;
 mod reservations;
 mod rules;
+mod streams;
 mod subjects;
 mod surface;
 mod web;

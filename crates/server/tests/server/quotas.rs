@@ -5,7 +5,7 @@ mod backend;
 mod concurrency;
 mod contract;
 mod errors;
-mod grpc;
+pub(crate) mod grpc;
 mod numbers;
 mod outage;
 mod policy;

@@ -1,6 +1,7 @@
 //! `POST /api/v1/config/reload`: receivers of events, Envoy's settings, and refusals.
 
 mod envoy;
+mod metering;
 mod schedule;
 mod sign_in;
 

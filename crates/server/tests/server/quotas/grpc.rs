@@ -1,6 +1,6 @@
 //! `k1s0.system.quota.v1.QuotaService`
 
-pub(super) mod client;
+pub(crate) mod client;
 
 use std::time::Duration;
 
