@@ -40,7 +40,7 @@ use crate::UnknownPeer;
 /// ```
 #[derive(Clone, Default)]
 pub struct Extractors {
-    extractors: Vec<(Box<str>, Extractor)>,
+    attributes: Vec<(Box<str>, Extractor)>,
     proxies: TrustedProxies,
     ipv6: Ipv6Prefix,
     unknown_peers: UnknownPeers,
@@ -155,7 +155,7 @@ impl Extractors {
     /// The address or the network is an attribute, and the peer address of the request is unknown.
     pub fn extract<'a>(&'a self, head: &RequestHead<'a>) -> Result<Attributes<'a>, UnknownPeer> {
         let mut attributes = Attributes::default();
-        for (name, extractor) in &self.extractors {
+        for (name, extractor) in &self.attributes {
             let Some(value) = self.value(extractor, head)? else { continue };
             let is_identifier = Scope::ALL.iter().any(|scope| scope.name() == &**name);
             let value = if is_identifier { identifier(value) } else { value };
@@ -194,20 +194,20 @@ impl Extractors {
     }
 
     fn with(mut self, attribute: &str, extractor: Extractor) -> Self {
-        self.extractors.push((attribute.into(), extractor));
+        self.attributes.push((attribute.into(), extractor));
         self
     }
 
     /// Returns an error if a name is invalid or occurs twice, or if there are too many.
     pub(crate) fn validate(&self) -> Result<(), AttributeError> {
         let mut attributes = Attributes::default();
-        self.extractors.iter().try_for_each(|(name, _)| attributes.insert(&**name, ""))
+        self.attributes.iter().try_for_each(|(name, _)| attributes.insert(&**name, ""))
     }
 }
 
 impl fmt::Debug for Extractors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.extractors.iter().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.attributes.iter().map(|(name, _)| name)).finish()
     }
 }
 
