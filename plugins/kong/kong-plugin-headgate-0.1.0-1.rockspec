@@ -20,6 +20,7 @@ build = {
   modules = {
     ["kong.plugins.headgate.attributes"] = "kong/plugins/headgate/attributes.lua",
     ["kong.plugins.headgate.client"] = "kong/plugins/headgate/client.lua",
+    ["kong.plugins.headgate.denials"] = "kong/plugins/headgate/denials.lua",
     ["kong.plugins.headgate.handler"] = "kong/plugins/headgate/handler.lua",
     ["kong.plugins.headgate.http"] = "kong/plugins/headgate/http.lua",
     ["kong.plugins.headgate.message"] = "kong/plugins/headgate/message.lua",

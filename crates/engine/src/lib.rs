@@ -12,6 +12,7 @@
 //! | [`store`] | the [`Store`] trait and its guarantees |
 //! | [`breaker`], [`failure`] | decorators: stores that wrap another store and handle its failures |
 //! | [`fail_mode`], [`degraded`], [`denial_cache`] | decisions during an outage of the store |
+//! | [`outage_log`] | throttled warnings about an outage |
 //! | [`algorithm`] | each algorithm as integer arithmetic on (limit, state, cost, now) |
 //! | [`account`], [`state`], [`lease`], [`grant`] | the state of one subject, with its pending reservations and grants |
 //! | [`lease_policy`] | how much of a limit is granted in advance, and for how long |
@@ -35,6 +36,7 @@ pub mod key;
 pub mod lease;
 pub mod lease_policy;
 pub mod limit;
+pub mod outage_log;
 pub mod outcome;
 pub mod rate_limiter;
 pub mod state;
@@ -61,6 +63,7 @@ pub use key::{Key, KeyError, KeySpace, OwnedKey};
 pub use lease::{Lease, LeaseId, Settled, Standing};
 pub use lease_policy::{LeasePolicy, LeasePolicyError};
 pub use limit::{Limit, LimitError};
+pub use outage_log::OutageLog;
 pub use outcome::{Outcome, Outcomes};
 pub use rate_limiter::{RateLimiter, RateLimiterError};
 pub use state::State;

@@ -3,6 +3,11 @@ use headgate_ratelimit::AttributeError;
 use headgate_rules_file::FileError;
 use thiserror::Error;
 
+/// A request has no peer address, by which it would have to be limited.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the request has no peer address")]
+pub struct UnknownPeer;
+
 /// An error of rules that cannot be in force.
 #[derive(Debug, Error)]
 #[non_exhaustive]

@@ -1,16 +1,27 @@
 //! Attributes of a request.
 
-use std::{any::Any, borrow::Cow, fmt, net::IpAddr, sync::Arc};
+use std::{
+    any::Any,
+    borrow::Cow,
+    fmt,
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
-use headgate_guard::{AddressKey, PeerAddress, RequestHead, TrustedProxies};
+use headgate_guard::{
+    AddressKey, Ipv6Prefix, PeerAddress, RequestHead, TrustedProxies, UnknownPeers,
+};
 use headgate_ratelimit::{AttributeError, Attributes, Scope, attributes::identifier};
 use http::HeaderName;
+
+use crate::UnknownPeer;
 
 /// What is taken from each request as an attribute, by the name of the attribute.
 ///
 /// A request without the value lacks the attribute, so that rules about it do not apply: a rule with
 /// `{exists: false}` can limit such requests. Clients choose headers and paths. Values may be of any
-/// length that the service accepts.
+/// length that the service accepts. The address and the network are never missing: requests without
+/// a peer address are [refused](Self::unknown_peers).
 ///
 /// ```
 /// use headgate_guard_rules::Extractors;
@@ -29,8 +40,10 @@ use http::HeaderName;
 /// ```
 #[derive(Clone, Default)]
 pub struct Extractors {
-    extractors: Vec<(Box<str>, Extractor)>,
+    attributes: Vec<(Box<str>, Extractor)>,
     proxies: TrustedProxies,
+    ipv6: Ipv6Prefix,
+    unknown_peers: UnknownPeers,
 }
 
 #[derive(Clone)]
@@ -43,6 +56,9 @@ enum Extractor {
     Constant(Box<str>),
     Closure(Arc<Find>),
 }
+
+/// Client address of all requests whose peer address is unknown.
+const UNKNOWN_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 type Find = dyn for<'a> Fn(&RequestHead<'a>) -> Option<Cow<'a, str>> + Send + Sync;
 
@@ -73,9 +89,9 @@ impl Extractors {
         self.with(attribute, Extractor::Address)
     }
 
-    /// The client's IPv4 address, or its IPv6 network of 64 bits, such as `2001:db8:1:2::/64`, because
-    /// a client can use any address in it: to count by, where [`address`](Self::address) is for
-    /// conditions.
+    /// The client's IPv4 address, or its IPv6 network, such as `2001:db8:1:2::/64`, because a client
+    /// can use any address in it: to count by, where [`address`](Self::address) is for conditions.
+    /// [`ipv6_prefix`](Self::ipv6_prefix) sets the length of the networks.
     #[must_use]
     pub fn network(self, attribute: &str) -> Self {
         self.with(attribute, Extractor::Network)
@@ -118,57 +134,80 @@ impl Extractors {
         Self { proxies, ..self }
     }
 
+    /// Sets the length of the IPv6 networks that count as one client. Default: 64 bits.
+    #[must_use]
+    pub fn ipv6_prefix(self, ipv6: Ipv6Prefix) -> Self {
+        Self { ipv6, ..self }
+    }
+
+    /// Sets the treatment of requests without a peer address, if the address or the network is an
+    /// attribute. Default: [refuse](UnknownPeers::Refuse). Those that are counted together have the
+    /// address `0.0.0.0`.
+    #[must_use]
+    pub fn unknown_peers(self, unknown_peers: UnknownPeers) -> Self {
+        Self { unknown_peers, ..self }
+    }
+
     /// Returns the attributes of a request.
-    pub fn extract<'a>(&'a self, head: &RequestHead<'a>) -> Attributes<'a> {
+    ///
+    /// # Errors
+    ///
+    /// The address or the network is an attribute, and the peer address of the request is unknown.
+    pub fn extract<'a>(&'a self, head: &RequestHead<'a>) -> Result<Attributes<'a>, UnknownPeer> {
         let mut attributes = Attributes::default();
-        for (name, extractor) in &self.extractors {
-            let Some(value) = self.value(extractor, head) else { continue };
+        for (name, extractor) in &self.attributes {
+            let Some(value) = self.value(extractor, head)? else { continue };
             let is_identifier = Scope::ALL.iter().any(|scope| scope.name() == &**name);
             let value = if is_identifier { identifier(value) } else { value };
             // Names are valid and distinct.
             let _ = attributes.insert_unbounded(&**name, value);
         }
-        attributes
+        Ok(attributes)
     }
 
     fn value<'a>(
         &'a self,
         extractor: &'a Extractor,
         head: &RequestHead<'a>,
-    ) -> Option<Cow<'a, str>> {
-        match extractor {
+    ) -> Result<Option<Cow<'a, str>>, UnknownPeer> {
+        Ok(match extractor {
             Extractor::Method => Some(head.method.as_str().into()),
             Extractor::Path => Some(decoded(head.uri.path())),
             Extractor::Address => Some(self.client(head)?.to_string().into()),
             Extractor::Network => {
-                let network = AddressKey::with_prefix("", self.client(head)?);
+                let network = AddressKey::grouped("", self.client(head)?, self.ipv6);
                 Some(network.as_str().to_owned().into())
             }
             Extractor::Header(name) => header(name, head),
             Extractor::Constant(value) => Some(Cow::Borrowed(value)),
             Extractor::Closure(find) => find(head),
+        })
+    }
+
+    fn client(&self, head: &RequestHead<'_>) -> Result<IpAddr, UnknownPeer> {
+        match (PeerAddress::find(head.extensions), self.unknown_peers) {
+            (Some(peer), _) => Ok(self.proxies.client(peer, head.headers)),
+            (None, UnknownPeers::CountTogether) => Ok(UNKNOWN_ADDRESS),
+            // A missing attribute would lift the rules about it.
+            (None, _) => Err(UnknownPeer),
         }
     }
 
-    fn client(&self, head: &RequestHead<'_>) -> Option<IpAddr> {
-        Some(self.proxies.client(PeerAddress::find(head.extensions)?, head.headers))
-    }
-
     fn with(mut self, attribute: &str, extractor: Extractor) -> Self {
-        self.extractors.push((attribute.into(), extractor));
+        self.attributes.push((attribute.into(), extractor));
         self
     }
 
     /// Returns an error if a name is invalid or occurs twice, or if there are too many.
     pub(crate) fn validate(&self) -> Result<(), AttributeError> {
         let mut attributes = Attributes::default();
-        self.extractors.iter().try_for_each(|(name, _)| attributes.insert(&**name, ""))
+        self.attributes.iter().try_for_each(|(name, _)| attributes.insert(&**name, ""))
     }
 }
 
 impl fmt::Debug for Extractors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.extractors.iter().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.attributes.iter().map(|(name, _)| name)).finish()
     }
 }
 

@@ -4,12 +4,14 @@ use headgate_guard::{Custom, Denial, Grpc, RequestHead, Standard};
 use http::Response;
 use tower_layer::Layer;
 
-use crate::{Extractors, RuleService, RuleSet, RulesError};
+use crate::{Extractors, RuleService, RuleSet, RulesError, refusals::Refusals};
 
 /// Middleware that decides requests by rules.
 ///
 /// All rules that match the attributes of a request must admit it. Denials are rendered by
-/// [`Standard`] by default: 429, or `RESOURCE_EXHAUSTED` over gRPC, with limit headers.
+/// [`Standard`] by default: 429, or `RESOURCE_EXHAUSTED` over gRPC, with limit headers. A request
+/// without a peer address gets a 500 if its address is an attribute: see
+/// [`Extractors::unknown_peers`].
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -34,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) rules: RuleSet,
     pub(crate) extractors: Extractors,
     pub(crate) cost: Option<Box<FindCost>>,
+    pub(crate) refusals: Refusals,
 }
 
 type FindCost = dyn for<'a> Fn(&RequestHead<'a>) -> u64 + Send + Sync;
@@ -48,8 +51,7 @@ impl RuleLayer {
     /// The name of an attribute is invalid or occurs twice, or there are more than 32.
     pub fn new(rules: &RuleSet, extractors: Extractors) -> Result<Self, RulesError> {
         extractors.validate()?;
-        let shared = Shared { rules: rules.clone(), extractors, cost: None };
-        Ok(Self { shared: Arc::new(shared), render: Standard })
+        Ok(Self::of(rules.clone(), extractors, None))
     }
 
     /// Sets the cost of requests. A cost of 0 counts as 1.
@@ -59,9 +61,12 @@ impl RuleLayer {
         F: for<'a> Fn(&RequestHead<'a>) -> u64 + Send + Sync + 'static,
     {
         let Shared { rules, extractors, .. } = &*self.shared;
-        let (rules, extractors, cost) =
-            (rules.clone(), extractors.clone(), Some(Box::new(cost) as _));
-        Self { shared: Arc::new(Shared { rules, extractors, cost }), render: Standard }
+        Self::of(rules.clone(), extractors.clone(), Some(Box::new(cost)))
+    }
+
+    fn of(rules: RuleSet, extractors: Extractors, cost: Option<Box<FindCost>>) -> Self {
+        let shared = Shared { rules, extractors, cost, refusals: Refusals::default() };
+        Self { shared: Arc::new(shared), render: Standard }
     }
 }
 

@@ -11,12 +11,14 @@
 //! | `server` | `ServerRules`: rules from a server, with the feature `server` |
 //! | `extractors` | [`Extractors`]: attributes of a request |
 //! | `layer`, `service` | [`RuleLayer`]: the middleware |
-//! | `error` | [`RulesError`] |
+//! | `refusals` | throttled log of requests that are refused without a decision |
+//! | `error` | [`RulesError`], [`UnknownPeer`] |
 
 mod error;
 mod extractors;
 mod file;
 mod layer;
+mod refusals;
 mod rule_set;
 #[cfg(feature = "server")]
 mod server;
@@ -27,7 +29,7 @@ pub use headgate_ratelimit::{AttributeValue, Attributes};
 #[cfg(feature = "server")]
 pub use self::server::ServerRules;
 pub use self::{
-    error::RulesError,
+    error::{RulesError, UnknownPeer},
     extractors::Extractors,
     file::RulesFile,
     layer::RuleLayer,

@@ -3,8 +3,8 @@
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use headgate::{
-    BatchLimiter, Breaker, Clock, Cost, Decision, FailMode, FailurePolicy, LeasePolicy, Limit,
-    Store, SystemClock, Timestamp,
+    BatchLimiter, Breaker, Clock, Cost, Decision, Degraded, FailMode, FailurePolicy, LeasePolicy,
+    Limit, OutageLog, Store, SystemClock, Timestamp,
 };
 use headgate_ratelimit::{
     Attributes, Catalog, Defaults, RateLimitRule, RuleId, RuleSpec,
@@ -12,6 +12,7 @@ use headgate_ratelimit::{
 };
 use headgate_store_memory::MemoryStore;
 use sha2::{Digest as _, Sha256};
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::RulesError;
@@ -41,6 +42,8 @@ use crate::RulesError;
 pub struct RuleSet {
     catalog: Arc<Catalog>,
     checks: CheckRateLimit,
+    clock: Arc<dyn Clock>,
+    outages: Arc<OutageLog>,
 }
 
 /// The decision of the rules that match.
@@ -83,10 +86,11 @@ impl RuleSet {
             .unwrap_or_else(|_| unreachable!("a valid limit"));
         let (fail_mode, lease) = (FailMode::Local, LeasePolicy::OFF);
         let defaults = Defaults { limit, window_seconds, fail_mode, lease };
-        let catalog = Catalog::new(defaults, clock).unwrap_or_else(|_| unreachable!("no rules"));
+        let catalog =
+            Catalog::new(defaults, Arc::clone(&clock)).unwrap_or_else(|_| unreachable!("no rules"));
         let catalog = Arc::new(catalog);
         let checks = CheckRateLimit::new(Arc::clone(&catalog), BatchLimiter::new(store));
-        Self { catalog, checks }
+        Self { catalog, checks, clock, outages: Arc::default() }
     }
 
     /// Replaces the rules by those of a text in YAML or JSON. Counters are kept for rules with the
@@ -139,11 +143,26 @@ impl RuleSet {
     ) -> Result<Option<RuleVerdict>, CheckError> {
         let question = AttributesQuestion { attributes, defaulted: None, cost };
         let verdict = self.checks.check_attributes(&question).await?;
+        if let Some(degraded) = verdict.as_ref().and_then(|verdict| verdict.decision.degraded) {
+            self.warn_degraded(degraded);
+        }
         Ok(verdict.map(|verdict| RuleVerdict {
             decision: verdict.decision,
             rule: verdict.rule.rule().map(RateLimitRule::display_name).unwrap_or_default(),
             window_seconds: verdict.rule.window_seconds(),
         }))
+    }
+
+    #[cold]
+    fn warn_degraded(&self, mode: Degraded) {
+        let now = Timestamp::from_micros(self.clock.steady());
+        if let Some(answers) = self.outages.count(now) {
+            let reason = mode.cause.name();
+            warn!(
+                %mode, reason, answers,
+                "store failed to decide requests by rules; fail mode {mode} answers"
+            );
+        }
     }
 }
 

@@ -10,9 +10,8 @@ use headgate_ratelimit::Attributes;
 use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
-use tracing::warn;
 
-use crate::{RuleLayer, RuleVerdict, layer::Shared};
+use crate::{RuleLayer, RuleVerdict, UnknownPeer, layer::Shared};
 
 /// A service whose requests are decided by rules: see [`RuleLayer`].
 #[derive(Clone)]
@@ -22,6 +21,9 @@ pub struct RuleService<S, R> {
 }
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Attributes and cost of a request.
+type Question = (Attributes<'static>, Cost);
 
 /// A denied request, and the rule that denied it.
 struct Rejection {
@@ -51,9 +53,9 @@ where
         let mut inner = mem::replace(&mut self.inner, clone);
         let layer = self.layer.clone();
         let surface = Surface::of(&request);
-        let (attributes, cost) = layer.shared.question(&RequestHead::of(&request));
+        let question = layer.shared.question(&RequestHead::of(&request));
         Box::pin(async move {
-            let Err(rejection) = layer.shared.decide(attributes, cost, surface).await else {
+            let Err(rejection) = layer.shared.decide(question, surface).await else {
                 return inner.call(request).await;
             };
             let denial = Denial::new(&rejection.rule, rejection.denied);
@@ -70,28 +72,31 @@ where
 impl Shared {
     /// Returns the attributes and the cost of a request, which may not be held while the store
     /// answers: its body need not be `Sync`.
-    fn question(&self, head: &RequestHead<'_>) -> (Attributes<'static>, Cost) {
+    fn question(&self, head: &RequestHead<'_>) -> Result<Question, UnknownPeer> {
         let units = self.cost.as_ref().map_or(1, |cost| cost(head)).clamp(1, Cost::MAX);
         let cost = Cost::new(units).unwrap_or(Cost::ONE);
-        (self.extractors.extract(head).into_owned(), cost)
+        Ok((self.extractors.extract(head)?.into_owned(), cost))
     }
 
     /// Decides a request. One that cannot be decided is denied: an invalid value must not get a
     /// request around all limits, and a failing store has a failure mode.
     async fn decide(
         &self,
-        attributes: Attributes<'_>,
-        cost: Cost,
+        question: Result<Question, UnknownPeer>,
         surface: Surface,
     ) -> Result<(), Rejection> {
+        let Ok((attributes, cost)) = question else {
+            self.refusals.unknown_peer();
+            return Err(Rejection::undecided(Denied::unknown_peer(surface)));
+        };
         match self.rules.check(attributes, cost).await {
             Ok(Some(verdict)) if !verdict.decision.allowed => {
                 Err(Rejection::by_rule(verdict, surface))
             }
             Ok(_) => Ok(()),
             Err(error) => {
-                warn!(%error, "cannot decide a request by rules; it is denied");
-                Err(Rejection { rule: "rules".to_owned(), denied: Denied::undecided(surface) })
+                self.refusals.undecided(&error);
+                Err(Rejection::undecided(Denied::undecided(surface)))
             }
         }
     }
@@ -100,6 +105,10 @@ impl Shared {
 // === impl Rejection ===
 
 impl Rejection {
+    fn undecided(denied: Denied) -> Self {
+        Self { rule: "rules".to_owned(), denied }
+    }
+
     fn by_rule(verdict: RuleVerdict, surface: Surface) -> Self {
         let RuleVerdict { decision, rule, window_seconds } = verdict;
         // Names are quoted in headers.

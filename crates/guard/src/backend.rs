@@ -3,10 +3,11 @@
 use std::{fmt, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use headgate::{
-    Breaker, Check, Clock, Cost, FailMode, FailurePolicy, Key, Limit, Store, StoreError,
-    SystemClock,
+    Breaker, Check, Clock, Cost, Decision, Degraded, FailCause, FailMode, FailurePolicy, Key,
+    Limit, OutageLog, ReserveError, Source, Store, StoreError, SystemClock, Timestamp,
 };
 use headgate_store_memory::MemoryStore;
+use tracing::warn;
 
 use crate::{
     AddressKey, Denied, Ipv6Prefix, Observer, Reason,
@@ -44,6 +45,7 @@ pub struct Backend {
     ipv6: Ipv6Prefix,
     clock: Arc<dyn Clock>,
     observer: Option<Arc<dyn Observer>>,
+    outages: Arc<OutageLog>,
 }
 
 #[derive(Clone)]
@@ -90,6 +92,7 @@ impl Backend {
             ipv6: Ipv6Prefix::default(),
             clock: Arc::new(SystemClock::new()),
             observer: None,
+            outages: Arc::default(),
         }
     }
 
@@ -115,13 +118,14 @@ impl Backend {
         Self { ipv6, ..self }
     }
 
-    /// Sets the clock for penalties. The store has its own.
+    /// Sets the clock for penalties and warnings. The store has its own.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock, ..self }
+        // Times of two clocks cannot be compared.
+        Self { clock, outages: Arc::default(), ..self }
     }
 
-    /// Sets the observer of rejections.
+    /// Sets the observer of rejections and of an outage of the store.
     #[must_use]
     pub fn observer(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
@@ -179,11 +183,52 @@ impl Backend {
     }
 
     /// Decision in place of a store that failed without a failure policy.
-    pub(crate) fn store_failed(&self, _error: &StoreError) -> CheckResult {
+    pub(crate) fn store_failed(&self, error: &StoreError) -> CheckResult {
+        self.report_failure(error);
         match self.fail_mode {
             FailMode::Open => Ok(None),
             // There is no local fallback here.
             _ => Err(Rejection::new(Reason::Global, UNKNOWN_WAIT)),
+        }
+    }
+
+    /// Reports a decision, if the store could not make it.
+    #[inline]
+    pub(crate) fn report(&self, decision: &Decision) {
+        if let Some(degraded) = decision.degraded {
+            self.degraded(degraded);
+        }
+    }
+
+    /// Does the same for a reservation or a place.
+    pub(crate) fn report_reserved<T>(&self, result: &Result<(T, Decision), ReserveError>) {
+        match result {
+            Ok((_, decision)) | Err(ReserveError::Denied(decision)) => self.report(decision),
+            Err(ReserveError::Store(error)) => self.report_failure(error),
+            // The lease is invalid; the store was not called.
+            Err(_) => {}
+        }
+    }
+
+    /// Reports the failure of a store without a failure policy.
+    #[cold]
+    fn report_failure(&self, error: &StoreError) {
+        let mode = if self.admits_without_store() { FailMode::Open } else { FailMode::Closed };
+        self.degraded(Degraded::new(Source::FailMode(mode), FailCause::of(error)));
+    }
+
+    #[cold]
+    fn degraded(&self, mode: Degraded) {
+        if let Some(observer) = &self.observer {
+            observer.degraded(mode);
+        }
+        let now = Timestamp::from_micros(self.clock.steady());
+        if let Some(answers) = self.outages.count(now) {
+            let (namespace, reason) = (self.namespace.as_str(), mode.cause.name());
+            warn!(
+                namespace, %mode, reason, answers,
+                "store failed to decide for the guard; fail mode {mode} answers"
+            );
         }
     }
 

@@ -196,6 +196,7 @@ impl Decider {
             return Ok(None);
         }
         let mut decision = Decision::fold(outcomes);
+        self.backend.report(&decision);
         if decision.allowed {
             return Ok(Some(decision));
         }

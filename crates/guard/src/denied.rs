@@ -65,6 +65,11 @@ impl Denied {
         Self { surface, reason: Reason::Global, retry_after, decision: None, window_secs: 0 }
     }
 
+    /// Returns the denial of a request whose peer address is unknown.
+    pub fn unknown_peer(surface: Surface) -> Self {
+        Self { reason: Reason::UnknownPeer, ..Self::undecided(surface) }
+    }
+
     /// Whole seconds for a `Retry-After` field: rounded up, at least 1.
     pub fn retry_after_secs(&self) -> u64 {
         let secs = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);

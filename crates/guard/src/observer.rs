@@ -1,15 +1,16 @@
-//! Callbacks about rejections.
+//! Callbacks about rejections and outages.
 
 use std::{
     fmt,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use headgate::{Degraded, FailCause};
 use http::Request;
 
 use crate::{Denied, Reason};
 
-/// Receives the rejections of a guard. No callback identifies a client.
+/// Receives the rejections of a guard, and the outages of its store. No callback identifies a client.
 pub trait Observer: Send + Sync {
     /// A request or message of `class` was denied.
     fn rejected(&self, class: &str, denied: &Denied);
@@ -22,6 +23,12 @@ pub trait Observer: Send + Sync {
     /// have its place. The request goes on.
     fn place_lost(&self, class: &str) {
         let _ = class;
+    }
+
+    /// A request or message was decided without the store, which could not answer. It is called for
+    /// each of them, while the log has a line every ten seconds.
+    fn degraded(&self, degraded: Degraded) {
+        let _ = degraded;
     }
 }
 
@@ -48,7 +55,7 @@ impl Surface {
     }
 }
 
-/// Counts rejections by surface and reason.
+/// Counts rejections by surface and reason, and degraded decisions by cause.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -74,6 +81,7 @@ pub struct Rejections {
     counts: [[AtomicU64; Reason::ALL.len()]; Surface::ALL.len()],
     unidentified: AtomicU64,
     places_lost: AtomicU64,
+    degraded: [AtomicU64; FailCause::ALL.len()],
 }
 
 // === impl Surface ===
@@ -122,6 +130,12 @@ impl Rejections {
     pub fn places_lost_count(&self) -> u64 {
         self.places_lost.load(Relaxed)
     }
+
+    /// Number of decisions that the store could not make because of `cause`.
+    pub fn degraded_count(&self, cause: FailCause) -> u64 {
+        let counts = FailCause::ALL.iter().zip(&self.degraded);
+        counts.filter(|(known, _)| **known == cause).map(|(_, count)| count.load(Relaxed)).sum()
+    }
 }
 
 impl Observer for Rejections {
@@ -135,5 +149,12 @@ impl Observer for Rejections {
 
     fn place_lost(&self, _class: &str) {
         self.places_lost.fetch_add(1, Relaxed);
+    }
+
+    fn degraded(&self, degraded: Degraded) {
+        let mut counts = FailCause::ALL.iter().zip(&self.degraded);
+        if let Some((_, count)) = counts.find(|(known, _)| **known == degraded.cause) {
+            count.fetch_add(1, Relaxed);
+        }
     }
 }

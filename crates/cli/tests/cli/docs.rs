@@ -1,6 +1,7 @@
 //! The documentation holds together: links, anchors, and the paths and tests it names.
 
 mod markdown;
+mod sources;
 
 use std::{
     collections::BTreeSet,
@@ -9,6 +10,7 @@ use std::{
 };
 
 use markdown::Page;
+use sources::{Sources, alternatives};
 
 /// Pages that name tests.
 const LEDGERS: [&str; 2] = ["docs/internal/conformance.md", "docs/faults.md"];
@@ -163,25 +165,23 @@ fn is_folder(name: &str) -> bool {
 
 #[test]
 fn every_test_that_is_named_exists() {
-    let sources = files(Path::new("crates")).into_iter().chain(files(Path::new("apps")));
-    let sources = sources.filter(|path| has_extension(path, &["rs"]));
-    let sources: String =
-        sources.map(|path| fs::read_to_string(root().join(path)).unwrap()).collect();
-    let known: BTreeSet<&str> =
-        sources.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let mut files = [files(Path::new("crates")), files(Path::new("apps"))].concat();
+    files.retain(|path| has_extension(path, &["rs"]));
+    let sources = Sources::read(&root(), &files);
     let mut unknown = Vec::new();
     for ledger in LEDGERS {
         let page = Page::read(&root(), ledger.into());
-        for name in page.code().into_iter().filter(|code| code.contains("::")) {
-            let tests = name.rsplit("::").next().unwrap_or_default();
-            let tests = tests.trim_matches(['{', '}']).split(',').map(str::trim);
-            // A name that ends in `*` is a module; one that begins with a capital is a type.
-            let tests =
-                tests.filter(|test| !test.contains('*') && !test.starts_with(char::is_uppercase));
-            unknown.extend(
-                tests.filter(|test| !known.contains(test)).map(|test| format!("{ledger}: {test}")),
-            );
-        }
+        let names =
+            page.code().into_iter().filter(|code| code.contains("::")).flat_map(alternatives);
+        let tests = names.filter(|name| names_test(name) && !sources.has(name));
+        unknown.extend(tests.map(|test| format!("{ledger}: {test}")));
     }
     assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+/// Returns true unless this is other code, a type, or the explanation of names.
+fn names_test(name: &str) -> bool {
+    let last = name.rsplit("::").next().unwrap_or_default();
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-/:*".contains(c));
+    plain && !last.starts_with(char::is_uppercase) && name != "crate::file::test"
 }

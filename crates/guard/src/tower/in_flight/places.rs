@@ -54,7 +54,9 @@ impl Places {
         ];
         // The keys are valid and distinct, so the only possible error is an empty batch.
         let Ok(batch) = Batch::new(checks.into_iter().flatten()) else { return Ok(None) };
-        limiter.acquire(&batch, self.lease()).await.map(|(permit, _)| Some(permit))
+        let result = limiter.acquire(&batch, self.lease()).await;
+        backend.report_reserved(&result);
+        result.map(|(permit, _)| Some(permit))
     }
 
     /// The reason of a denial.

@@ -120,7 +120,9 @@ impl<E> Shared<E> {
         let Some(batch) = estimate.batch(&space, self.backend.mode()) else {
             return Ok(None);
         };
-        match self.limiter.reserve(&batch, self.lease).await {
+        let result = self.limiter.reserve(&batch, self.lease).await;
+        self.backend.report_reserved(&result);
+        match result {
             Ok((reservation, _)) => {
                 let (limiter, lease) = (self.limiter.clone(), self.lease);
                 Ok(Some(ReservedUnits::new(limiter, reservation, lease, self.on_drop)))
@@ -130,7 +132,10 @@ impl<E> Shared<E> {
                 Err(self.denied(surface, Some(decision), window_secs))
             }
             Err(error) => {
-                warn!(%error, "failed to reserve");
+                // Failures of the store are reported above, at a limited rate.
+                if !matches!(error, ReserveError::Store(_)) {
+                    warn!(%error, "failed to reserve");
+                }
                 if self.backend.admits_without_store() {
                     return Ok(None);
                 }

@@ -24,6 +24,8 @@ async fn an_invalid_configuration_is_rejected() {
         ("{ scope = \"tenant\" }", "scope: expected one of: service, user, endpoint"),
         ("{ timeout = 0 }", "timeout: value should be between 1 and 60000"),
         ("{ timeout = 1.5 }", "timeout: expected integer"),
+        ("{ ipv6_prefix_length = 48 }", "ok"),
+        ("{ ipv6_prefix_length = 65 }", "ipv6_prefix_length: value should be between 48 and 64"),
         ("{ port = 70000 }", "port: value should be between 0 and 65535"),
         ("{ host = \"a b\" }", "host: invalid value"),
         ("{ rule_id = \"gold\" }", "rule_id: invalid value"),
@@ -66,7 +68,7 @@ fn every_file_is_in_the_rockspec_and_every_key_in_the_readme() {
     let fields =
         schema.lines().filter_map(|line| line.strip_prefix("        { ")?.split(' ').next());
     let fields: Vec<&str> = fields.collect();
-    assert_eq!(fields.len(), 18, "{fields:?}");
+    assert_eq!(fields.len(), 19, "{fields:?}");
     let readme = read("README.md");
     for field in fields {
         assert!(readme.contains(&format!("| `{field}` |")), "{field}");

@@ -1,5 +1,6 @@
 //! The subject of a request.
 
+use headgate_guard::{AddressKey, Ipv6Prefix};
 use headgate_testkit::require;
 
 use super::gateway::{Gateway, headers};
@@ -60,6 +61,29 @@ async fn an_address_is_counted_as_the_server_counts_it() {
     }
     let neighbour = gateway.get(&[("x-test-address", "2001:db8:1:2:ffff::1")]).await;
     assert_eq!(headers(&neighbour)[1], "98");
+}
+
+#[tokio::test]
+async fn networks_have_the_configured_length_as_on_the_server() {
+    let server = server().await;
+    let address = "2001:db8:1:2ff:3::4".parse().unwrap();
+    for bits in [48, 56, 60, 63, 64] {
+        let conf = format!("limit_by = \"ip\", ipv6_prefix_length = {bits}");
+        let gateway = require!(Gateway::start(server.grpc_address, &conf).await);
+        let reply = gateway.get(&[("x-test-address", "2001:db8:1:2ff:3::4")]).await;
+        assert_eq!(headers(&reply)[1], "99", "{bits}: {}", gateway.log());
+        let subject = AddressKey::grouped("ip:", address, Ipv6Prefix::new(bits).unwrap());
+        assert_eq!(left(&server, "user", &subject).await, 99, "{subject}");
+    }
+    let rule = serde_json::json!({"name": "networks", "per": ["network"], "limit": 2,
+        "window_seconds": 8_640_000});
+    server.create_rule(&rule).await;
+    let conf = "attributes = { network = \"$client_network\" }, ipv6_prefix_length = 56";
+    let gateway = require!(Gateway::start(server.grpc_address, conf).await);
+    for (address, remaining) in [("2001:db8:1:200::1", "1"), ("2001:db8:1:2ff::1", "0")] {
+        let reply = gateway.get(&[("x-test-address", address)]).await;
+        assert_eq!(headers(&reply)[1], remaining, "{}", gateway.log());
+    }
 }
 
 #[tokio::test]

@@ -25,8 +25,9 @@ local VARIABLES = {
   ["client_ip"] = function()
     return kong.client.get_forwarded_ip()
   end,
-  ["client_network"] = function()
-    return (gsub(subject.address(kong.client.get_forwarded_ip()), "^ip:", ""))
+  ["client_network"] = function(conf)
+    local network = subject.address(kong.client.get_forwarded_ip(), conf.ipv6_prefix_length)
+    return (gsub(network, "^ip:", ""))
   end,
   ["consumer.custom_id"] = function()
     return field(kong.client.get_consumer(), "custom_id")
@@ -68,10 +69,10 @@ local VARIABLES = {
 
 -- Variables with a name after a dot.
 local NAMED = {
-  header = function(name)
+  header = function(_, name)
     return kong.request.get_header(name)
   end,
-  query = function(name)
+  query = function(_, name)
     return kong.request.get_query_arg(name)
   end,
 }
@@ -150,14 +151,14 @@ local function bounded(name, value)
   return text
 end
 
--- Returns the attributes that `templates` describe. An attribute without a value is missing.
-function _M.of(templates)
-  local attributes = {}
+-- Returns the attributes that the templates of `conf` describe. An attribute without a value is missing.
+function _M.of(conf)
+  local templates, attributes = conf.attributes, {}
   for name, template in pairs(templates) do
     local find_value, argument = finder(template)
     local value = template
     if find_value then
-      value = find_value(argument)
+      value = find_value(conf, argument)
     end
     if value ~= nil and value ~= ngx.null then
       attributes[name] = bounded(name, value)

@@ -2,6 +2,7 @@
 
 local attributes = require "kong.plugins.headgate.attributes"
 local client = require "kong.plugins.headgate.client"
+local denials = require "kong.plugins.headgate.denials"
 local subject = require "kong.plugins.headgate.subject"
 
 local ceil, format, max = math.ceil, string.format, math.max
@@ -19,7 +20,7 @@ end
 -- The subject of a request, or its attributes.
 local function asked_about(conf)
   if conf.attributes and next(conf.attributes) then
-    return nil, attributes.of(conf.attributes)
+    return nil, attributes.of(conf)
   end
   return subject.of(conf)
 end
@@ -40,22 +41,39 @@ local function headers_of(decision)
   return headers
 end
 
+local function client_headers(conf, decision)
+  return not conf.hide_client_headers and headers_of(decision) or nil
+end
+
+local function deny(conf, decision)
+  return kong.response.exit(429, { message = conf.error_message }, client_headers(conf, decision))
+end
+
+-- Answers a request that Headgate did not decide.
+local function decide_without(conf, key)
+  local denial = denials.recall(key)
+  if denial then
+    return deny(conf, denial)
+  end
+  if not conf.fault_tolerant then
+    return kong.response.exit(503, { message = "The rate limit cannot be checked" })
+  end
+end
+
 function Headgate:access(conf)
   local found, facts = asked_about(conf)
+  local key = denials.key(conf, found, facts)
   local decision, err = client.check(conf, found, facts, kong.request.get_header("x-request-id"))
   if not decision then
     kong.log.err("failed to check the rate limit: ", err)
-    if conf.fault_tolerant then
-      return
-    end
-    return kong.response.exit(503, { message = "The rate limit cannot be checked" })
+    return decide_without(conf, key)
   end
-
-  local headers = not conf.hide_client_headers and headers_of(decision) or nil
   if not decision.allowed then
-    return kong.response.exit(429, { message = conf.error_message }, headers)
+    denials.remember(key, decision)
+    return deny(conf, decision)
   end
-  kong.ctx.plugin.headers = headers
+  denials.forget(key)
+  kong.ctx.plugin.headers = client_headers(conf, decision)
 end
 
 -- Overrides rate limit headers of the upstream service.

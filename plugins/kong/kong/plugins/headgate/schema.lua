@@ -31,6 +31,8 @@ return {
           keys = { type = "string", len_max = 64, match = "^[%w_.-]+$" },
           values = { type = "string", len_max = 1024, custom_validator = attributes.validate },
         } },
+        -- Length of the IPv6 networks that count as one client, as `server.ipv6_prefix_length` in Headgate.
+        { ipv6_prefix_length = { type = "integer", required = true, default = 64, between = { 48, 64 } } },
         { cost = { type = "integer", required = true, default = 1, between = { 1, 1000000 } } },
 
         -- Timeouts in milliseconds, and behaviour without a decision.

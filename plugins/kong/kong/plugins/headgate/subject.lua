@@ -48,9 +48,9 @@ local function network(address)
   return #groups == 8 and groups or nil
 end
 
--- The text that an address is counted by: an IPv4 address, or the /64 network of an IPv6 address, because a
--- client can use any address in it. The same text as in Headgate.
-function _M.address(address)
+-- The text that an address is counted by: an IPv4 address, or the network of an IPv6 address with a prefix of 48 to
+-- 64 bits, because a client can use any address in it. The same text as in Headgate with the same length.
+function _M.address(address, prefix_length)
   address = gsub(address, "%%.*$", "")
   local v4 = match(address, "^::[fF][fF][fF][fF]:(%d+%.%d+%.%d+%.%d+)$") or match(address, "^[%d.]+$")
   if v4 then
@@ -60,6 +60,7 @@ function _M.address(address)
   if not groups then
     return clean("ip:" .. address)
   end
+  groups[4] = groups[4] - groups[4] % 2 ^ (64 - prefix_length)
   local last = 4
   while last > 0 and groups[last] == 0 do
     last = last - 1
@@ -68,7 +69,7 @@ function _M.address(address)
   for place = 1, last do
     parts[place] = format("%x", groups[place])
   end
-  return "ip:" .. table.concat(parts, ":") .. "::/64"
+  return "ip:" .. table.concat(parts, ":") .. "::/" .. format("%d", prefix_length)
 end
 
 local function name_of(entity)
@@ -105,7 +106,7 @@ function _M.of(conf)
   if found and found ~= "" then
     return clean(tostring(found))
   end
-  return _M.address(kong.client.get_forwarded_ip())
+  return _M.address(kong.client.get_forwarded_ip(), conf.ipv6_prefix_length)
 end
 
 return _M

@@ -1,11 +1,17 @@
 //! Middleware that decides by rules from a file.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod client;
+mod early;
+mod unknown_peer;
+
 use std::{fs, net::SocketAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, extract::ConnectInfo, routing::any};
-use headgate_guard::{Cidr, TrustedProxies};
+use headgate_guard::{Cidr, Ipv6Prefix, TrustedProxies};
 use headgate_guard_rules::{Extractors, RuleLayer, RuleSet, RulesFile};
-use headgate_testkit::{Redis, require};
+use headgate_testkit::{CapturedLog, Redis, require};
 use http::{HeaderName, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
@@ -101,6 +107,25 @@ async fn clients_behind_proxies_are_counted_by_network() {
     assert_eq!(from("2001:db8:1:2::7").await, 429);
     assert_eq!(from("2001:db8:1:3::7").await, 200);
     assert_eq!(from("198.51.100.1").await, 200);
+}
+
+#[tokio::test]
+async fn networks_have_the_length_that_the_service_sets() {
+    let rules = RuleSet::in_memory();
+    let clients = "- {name: clients, per: [network], limit: 1, window_seconds: 8640000}";
+    rules.replace(clients).unwrap();
+    let extractors = Extractors::new().network("network").ipv6_prefix(Ipv6Prefix::new(56).unwrap());
+    let layer = RuleLayer::new(&rules, extractors).unwrap();
+    let app: Router = Router::new().fallback(any(async || "hello")).layer(layer);
+    let from = async |client: &str| {
+        let mut request = request("GET", "/", "u");
+        let peer = SocketAddr::new(client.parse().unwrap(), 4000);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        send(&app, request).await.status()
+    };
+    assert_eq!(from("2001:db8:1:200::1").await, 200);
+    assert_eq!(from("2001:db8:1:2ff::9").await, 429);
+    assert_eq!(from("2001:db8:1:300::1").await, 200);
 }
 
 #[tokio::test]
@@ -213,19 +238,25 @@ async fn processes_with_the_same_file_count_together_on_redis() {
     assert_eq!(status(&two, "POST", "/v1/a", "u1").await, 200);
     assert_eq!(status(&one, "POST", "/v1/a", "u1").await, 429);
     redis.kill();
+    let log = CapturedLog::start("headgate_guard_rules=warn");
     // Each process enforces the limit by itself.
     assert_eq!(status(&two, "POST", "/v1/a", "u2").await, 200);
+    assert_eq!(status(&two, "POST", "/v1/a", "u3").await, 200);
+    let text = log.text();
+    let warning = "store failed to decide requests by rules; fail mode local answers";
+    assert_eq!(text.matches(warning).count(), 1, "{text}");
+    assert!(text.contains("reason=\"unavailable\""), "{text}");
 }
 
-#[path = "../examples/guard_rules.rs"]
+#[path = "../../examples/guard_rules.rs"]
 #[expect(dead_code, reason = "its main function is not called")]
 mod example;
 
 /// The guide quotes the example, and its rules decide.
 #[tokio::test]
 async fn the_guide_shows_the_example() {
-    const GUIDE: &str = include_str!("../../../docs/guides/protect-an-axum-service.md");
-    const EXAMPLE: &str = include_str!("../examples/guard_rules.rs");
+    const GUIDE: &str = include_str!("../../../../docs/guides/protect-an-axum-service.md");
+    const EXAMPLE: &str = include_str!("../../examples/guard_rules.rs");
     let without_indent =
         |text: &str| -> String { text.lines().map(str::trim).collect::<Vec<_>>().join("\n") };
     let quotes = GUIDE.split("```rust\n// crates/guard-rules/examples/guard_rules.rs\n").skip(1);

@@ -1,11 +1,14 @@
+//! Throttled warnings.
+
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
-use headgate::Timestamp;
+use crate::Timestamp;
 
-/// Throttles warnings about degraded answers: one log line every ten seconds, with their number.
+/// Throttles warnings about a failure that repeats, such as that of a store: one log line every ten
+/// seconds, with the number of answers concerned.
 #[derive(Debug, Default)]
 pub struct OutageLog {
     /// Earliest time of the next line, in microseconds.
@@ -22,7 +25,7 @@ impl OutageLog {
         Self { next_line_at: AtomicU64::new(0), unreported: AtomicU64::new(0) }
     }
 
-    /// Counts one degraded answer; if a line is due, returns the number of answers it reports.
+    /// Counts one answer; if a line is due, returns the number of answers it reports.
     pub fn count(&self, now: Timestamp) -> Option<u64> {
         self.unreported.fetch_add(1, Relaxed);
         let due = self.next_line_at.load(Relaxed);
