@@ -81,10 +81,7 @@ impl Module {
         let file = file.with_extension("");
         let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
         let [top, package, kind, within @ ..] = &parts[..] else { return None };
-        let within = match within {
-            [within @ .., "main" | "lib"] => within,
-            within => within,
-        };
+        let within = if let [folder @ .., "main" | "lib"] = within { folder } else { within };
         let library = library(&root.join(top).join(package).join("Cargo.toml"));
         let names = match (*kind, within) {
             ("src", within) => vec![join(&library, within)],
