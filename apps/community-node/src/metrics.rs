@@ -3,7 +3,7 @@
 mod memory;
 mod text;
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use headgate_serve::Tls;
@@ -12,6 +12,7 @@ use prometheus::{
     Error, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder, core::Collector,
 };
+use tokio::time::Instant;
 
 use self::text::MetricsText;
 

@@ -2,10 +2,11 @@
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::body::Bytes;
+use tokio::time::Instant;
 
 /// Maximum age of a shared text.
 const MAX_AGE: Duration = Duration::from_secs(1);

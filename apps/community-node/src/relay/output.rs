@@ -38,13 +38,12 @@ impl OutputBudget {
     /// Takes `bytes`, once others have released them. More than the whole budget count as all of it.
     pub(super) async fn take(&self, bytes: usize) -> PendingBytes<'_> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.max);
-        let room = match self.room.try_acquire_many(bytes) {
-            Ok(room) => Some(room),
-            Err(_) => {
-                let _waiting = Waiting::new(&self.waiting);
-                // Never `None`: the semaphore is not closed.
-                self.room.acquire_many(bytes).await.ok()
-            }
+        let room = if let Ok(room) = self.room.try_acquire_many(bytes) {
+            Some(room)
+        } else {
+            let _waiting = Waiting::new(&self.waiting);
+            // Never `None`: the semaphore is not closed.
+            self.room.acquire_many(bytes).await.ok()
         };
         let bytes = i64::from(bytes);
         self.pending.add(bytes);
