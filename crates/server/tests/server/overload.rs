@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, future::join_all, stream::FuturesUnordered};
 use headgate_testkit::{Redis, require};
 use serde_json::json;
 
@@ -32,7 +32,11 @@ struct Scene {
 
 impl Scene {
     async fn new(url: &str, timeout: (&str, &str)) -> Self {
-        let server = Server::start(&[("redis.url", url), timeout]).await;
+        Self::with(&[("redis.url", url), timeout]).await
+    }
+
+    async fn with(keys: &[(&str, &str)]) -> Self {
+        let server = Server::start(keys).await;
         ready(&server).await;
         for mode in MODES {
             let rule = json!({
@@ -203,4 +207,24 @@ async fn a_full_redis_lets_no_blocked_subject_through() {
     scene.assert_blocked(20).await;
     // New subjects do not fit in Redis, and get the limit of this server.
     assert_eq!(scene.admitted("new-1", 20).await, LIMIT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_above_the_calls_in_flight_are_decided_without_redis() {
+    let redis = require!(Redis::start());
+    let (url, one) = (redis.url(), "1");
+    let bounds = [("redis.pool_size", one), ("redis.max_in_flight", one)];
+    let keys = [&[("redis.url", url.as_str()), PATIENT], &bounds[..]].concat();
+    let scene = Scene::with(&keys).await;
+    redis.pause();
+    // One call waits for Redis, and the others are not sent.
+    let mut asking: FuturesUnordered<_> = (0..20).map(|_| scene.ask("open")).collect();
+    let first = tokio::time::timeout(Duration::from_secs(20), asking.next()).await;
+    let first = first.expect("an answer before the timeout of Redis").unwrap();
+    redis.resume();
+    assert_eq!((first.allowed, &*first.degraded), (true, "open"));
+    // Redis may have decided some of the others by now.
+    let others: Vec<_> = asking.collect().await;
+    let degraded = 1 + others.iter().filter(|answer| !answer.degraded.is_empty()).count();
+    assert_eq!(scene.degraded("open", "overloaded").await, degraded as u64, "{others:?}");
 }
