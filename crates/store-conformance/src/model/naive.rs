@@ -59,15 +59,18 @@ impl Naive {
             _ => self.permits(verb, check, now),
         };
         let mut granted = 0;
-        if verb != Verb::Peek {
-            if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
-                limit.parameters()
-            {
-                self.rate = bucket.rate().into();
-            }
-            if allowed {
-                self.perform(verb, check, now);
-            }
+        // A verb that names a reservation or a grant is not trusted with a limit.
+        let is_by_name =
+            matches!(verb, Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_) | Verb::GiveBack);
+        if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
+            limit.parameters()
+            && verb != Verb::Peek
+            && !is_by_name
+        {
+            self.rate = bucket.rate().into();
+        }
+        if allowed && verb != Verb::Peek {
+            self.perform(verb, check, now);
         }
         match (verb, check.extra(), until) {
             (Verb::Lease, Some(extra), _) if allowed => granted = self.grant(limit, extra, now),
