@@ -31,8 +31,8 @@ const HTTP: HttpServer = HttpServer {
     timed_out,
 };
 
-/// Maximum number of connections from one address, those of the relay included. Trusted proxies carry many clients, and have no
-/// such bound.
+/// Maximum number of connections from one address, those of the relay included. Trusted proxies
+/// carry many clients, and have no such bound.
 const MAX_BY_ADDRESS: u32 = 256;
 
 /// Limits the connections of each address.

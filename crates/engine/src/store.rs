@@ -161,8 +161,9 @@ impl Verb {
     /// Returns `true` if the check's limit applies to the state from here on, so that what was taken
     /// under another one returns at its rate.
     ///
-    /// A verb that names a reservation or a grant never changes the rate: its limit may come from
-    /// outside with the name, and must not affect more than what the reservation or grant holds.
+    /// A verb that names a reservation or a grant is not trusted with that: its limit may come from
+    /// outside with the name, and must never make units return sooner. It applies only a lower rate,
+    /// and only if the reservation or grant exists.
     pub(crate) const fn adopts_limit(self) -> bool {
         match self {
             Self::Acquire | Self::Lease | Self::Reserve { .. } | Self::Refund | Self::Reset => true,

@@ -54,7 +54,7 @@ pub(super) enum CallError {
     Silent(Duration),
     #[error("too many reflection streams open: try again later")]
     TooManyStreams,
-    #[error("the server stops: open another stream, on another server")]
+    #[error("the server is shutting down; reconnect to another server")]
     Stopping,
     #[error("the database cannot be reached: nothing was changed, try again later")]
     NoDatabase(String),

@@ -10,7 +10,8 @@ use http::Request;
 
 use crate::{Denied, Reason};
 
-/// Receives the rejections of a guard, and the outages of its store. No callback identifies a client.
+/// Receives the rejections of a guard, and the outages of its store. No callback identifies a
+/// client.
 pub trait Observer: Send + Sync {
     /// A request or message of `class` was denied.
     fn rejected(&self, class: &str, denied: &Denied);

@@ -9,7 +9,7 @@
 //! instances need no common secret. For that, three things must hold:
 //!
 //! - A verb that names a reservation changes nothing in the store if there is no such reservation.
-//! - It never changes the rate at which a limit's units return, even if there is one: a hash of 64
+//! - It never raises the rate at which a limit's units return, even if there is one: a hash of 64
 //!   bits can be made to collide by a client who chooses request ids.
 //! - An id names only keys of rules, and a bounded number of them.
 
@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::{CompiledRule, RuleId, Snapshot, compiled};
+use crate::{Attributes, CompiledRule, RuleId, Scope, Snapshot, compiled};
 
 /// The id of a reservation, and what it describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,7 +209,11 @@ impl ReservedLimit {
 
     /// Returns the limit and the failure mode in force: those of the rule, if it still counts under
     /// the same key, whatever the id says. Otherwise those of the id, as for a rule that was deleted.
-    pub(crate) fn in_force<'a>(&'a self, snapshot: &'a Snapshot) -> (&'a Limit, FailMode) {
+    pub(crate) fn in_force<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        now: impl Fn() -> Timestamp,
+    ) -> (&'a Limit, FailMode) {
         let rule = match self.rule {
             Some((id, _)) => snapshot.rule(id),
             None => Some(snapshot.default_rule()),
@@ -219,10 +223,21 @@ impl ReservedLimit {
                 && rule.limit().algorithm() == self.limit.algorithm()
         };
         let Some(rule) = rule.filter(same_key) else { return (&self.limit, self.fail_mode) };
-        let overrides = rule.id().map(|id| snapshot.override_shapes(id).next().is_some());
-        // The attributes that decide between plans and overrides are not known any more.
-        let by_subject = rule.is_by_plan() || overrides.unwrap_or_default();
-        (if by_subject { &self.limit } else { rule.limit() }, rule.fail_mode())
+        let limit = match self.attributes() {
+            Some(attributes) => snapshot.with_limit_for(rule, &attributes, now).limit(),
+            // The attributes that decide between plans and overrides are not known any more.
+            None if rule.is_by_plan() || snapshot.has_overrides_of(rule) => &self.limit,
+            None => rule.limit(),
+        };
+        (limit, rule.fail_mode())
+    }
+
+    /// Returns the attributes of the check, if its subject is all that it has.
+    fn attributes(&self) -> Option<Attributes<'_>> {
+        let scope = Scope::ALL.into_iter().find(|scope| scope.key_prefix() == &*self.prefix)?;
+        let mut attributes = Attributes::default();
+        attributes.insert(scope.name(), &*self.subject).ok()?;
+        Some(attributes)
     }
 }
 

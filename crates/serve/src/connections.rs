@@ -272,8 +272,8 @@ impl ConnectionTable {
         }
         self.scan_from = last + 1;
         self.not_idle = if idle.is_some() { 0 } else { self.not_idle + scanned };
-        let quiet = quiet.filter(|_| self.not_idle >= self.by_age.len());
-        idle.or(quiet).or(new).cloned()
+        let all_scanned = self.not_idle >= self.by_age.len();
+        idle.or(quiet.or(new).filter(|_| all_scanned)).cloned()
     }
 }
 

@@ -12,8 +12,8 @@ use crate::{
 /// Waits until the connection has to be closed. Returns the reason.
 ///
 /// That is after `idle` without a request, or without progress of a response; either may take a
-/// quarter longer. Pings do not count. A connection whose responses are open, but without data for as
-/// long, is only marked as quiet: it may make room for a new one.
+/// quarter longer. Pings do not count. A connection whose responses are open, but without data for
+/// as long, is only marked as quiet: it may make room for a new one.
 pub(crate) async fn watch(activity: &Activity, idle: Duration) -> EndReason {
     tokio::select! {
         reason = poll_activity(activity, idle) => reason,

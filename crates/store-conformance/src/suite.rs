@@ -15,7 +15,7 @@ pub use places::{
     never_more_holders_than_places, thousands_of_holders_have_a_place_each,
 };
 pub use reservations::{
-    a_limit_that_comes_with_a_reservation_changes_no_rate,
+    a_limit_that_comes_with_a_reservation_raises_no_rate,
     refuses_one_reservation_too_many_until_another_ends, remembers_the_latest_settlements,
 };
 pub use streams::streams_stop_at_the_limit;

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use headgate::{Account, Check, Cost, Lease, Limit, Outcome, State, Timestamp, Verb};
+use headgate::{
+    Account, Check, Cost, Lease, Limit, Outcome, State, Timestamp, Verb, limit::Parameters,
+};
 
 use crate::{
     fingerprint::Fingerprint,
@@ -266,6 +268,10 @@ impl Shard {
         }
         let room = self.cold.capacity.saturating_sub(self.len());
         if let State::Log(log) = &mut account.state {
+            // Once, and not at each answer about what is left of it.
+            if let Parameters::SlidingWindow(window) = limit.parameters() {
+                window.prune(log, now);
+            }
             // Beyond the capacity, a log is kept with less precision.
             while log.len() > room.max(1) {
                 log.coalesce();

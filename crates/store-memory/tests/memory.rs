@@ -98,9 +98,9 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
-fn a_limit_that_comes_with_a_reservation_changes_no_rate() {
+fn a_limit_that_comes_with_a_reservation_raises_no_rate() {
     let store = InMemory::with_capacity(100_000);
-    at_once(suite::a_limit_that_comes_with_a_reservation_changes_no_rate(&store));
+    at_once(suite::a_limit_that_comes_with_a_reservation_raises_no_rate(&store));
 }
 
 #[test]

@@ -22,7 +22,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
         let bytes = Bytes::from_request(request, state).await?;
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self { value, bytes }),
-            // The error names the position, or an unknown field, but not a value.
+            // The error names the position, or an unknown field.
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
                 let unknown = unknown_field(&error.to_string()).map(|field| format!(": {field}"));
@@ -55,11 +55,14 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
 /// Maximum size of the name of an unknown field that is repeated.
 const MAX_FIELD_BYTES: usize = 64;
 
+/// Maximum size of the names of the known fields that are listed.
+const MAX_KNOWN_BYTES: usize = 512;
+
 /// Names the field that an error of serde is about, if it is unknown and not too long.
 fn unknown_field(error: &str) -> Option<String> {
     let (_, rest) = error.split_once("unknown field `")?;
     let (field, rest) = rest.split_once("`, expected ")?;
-    if field.len() > MAX_FIELD_BYTES {
+    if field.len() > MAX_FIELD_BYTES || rest.len() > MAX_KNOWN_BYTES {
         return None;
     }
     let known = rest.split(" at line ").next().unwrap_or_default();

@@ -35,7 +35,8 @@ impl OutputBudget {
         Self { max, room, waiting: AtomicUsize::new(0), pending }
     }
 
-    /// Takes `bytes`, once others have released them. More than the whole budget count as all of it.
+    /// Takes `bytes`, once others have released them. More than the whole budget count as all of
+    /// it.
     pub(super) async fn take(&self, bytes: usize) -> PendingBytes<'_> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.max);
         let room = if let Ok(room) = self.room.try_acquire_many(bytes) {

@@ -61,9 +61,9 @@ impl SqlitePosts {
     }
 }
 
-/// Switches to WAL, in which readers and writers do not block each other, and creates the table. The
-/// mode is stored in the file, so that only the start sets it. SQLite ignores the busy timeout for
-/// this lock, which processes that start together compete for; that is why it is retried here.
+/// Switches to WAL, in which readers and writers do not block each other, and creates the table.
+/// The mode is stored in the file, so that only the start sets it. SQLite ignores the busy timeout
+/// for this lock, which processes that start together compete for; that is why it is retried here.
 async fn prepare(pool: &SqlitePool) -> Result<(), sqlx::Error> {
     loop {
         // Both again: that is simple, and either may already be done.

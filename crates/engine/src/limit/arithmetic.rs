@@ -39,6 +39,14 @@ impl Limit {
         with_meter!(self, |meter| with_state_mut(meter, state, |state| meter.adopt(state, now)));
     }
 
+    /// Returns `true` if it is a bucket whose units return at a lower rate than those of `state`.
+    pub(crate) fn is_slower_than(&self, state: &State) -> bool {
+        match (self.bucket(), state) {
+            (Some(bucket), State::Bucket(state)) => bucket.rate() < state.rate,
+            _ => false,
+        }
+    }
+
     /// Takes `cost` at `at`, whether it fits or not: it was admitted before.
     pub fn record(&self, state: &mut State, cost: Cost, at: Timestamp) {
         with_meter!(self, |meter| {

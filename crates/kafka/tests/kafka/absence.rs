@@ -45,8 +45,9 @@ async fn without_brokers_publishing_fails_in_time_without_blocking() {
     let took = start.elapsed();
     ticker.abort();
 
-    assert!((TIMEOUT / 2..TIMEOUT * 2).contains(&took), "{took:?}");
-    assert!(ticks.load(Ordering::Relaxed) > 20, "{ticks:?} ticks");
+    // Generous, because the machine may be busy. If a call blocked, there would be hardly a tick.
+    assert!((TIMEOUT / 2..TIMEOUT * 20).contains(&took), "{took:?}");
+    assert!(ticks.load(Ordering::Relaxed) > 5, "{ticks:?} ticks");
     assert!(errors.iter().all(PublishError::is_retryable));
     let is_away = |error: &&PublishError| match error {
         PublishError::Unavailable { reason } => reason.contains("Connection refused"),

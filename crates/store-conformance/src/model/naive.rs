@@ -59,13 +59,13 @@ impl Naive {
             _ => self.permits(verb, check, now),
         };
         let mut granted = 0;
-        // A verb that names a reservation or a grant is not trusted with a limit.
+        // A verb that names a reservation or a grant is trusted with a lower rate only.
         let is_by_name =
             matches!(verb, Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_) | Verb::GiveBack);
         if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
             limit.parameters()
             && verb != Verb::Peek
-            && !is_by_name
+            && (!is_by_name || allowed && u128::from(bucket.rate()) < self.rate)
         {
             self.rate = bucket.rate().into();
         }

@@ -95,11 +95,11 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
-fn a_limit_that_comes_with_a_reservation_changes_no_rate() {
+fn a_limit_that_comes_with_a_reservation_raises_no_rate() {
     let server = require!(DynamoDb::shared());
     let runtime = runtime();
     let fixture = OnDynamoDb::at_our_time(&runtime, &server);
-    runtime.block_on(suite::a_limit_that_comes_with_a_reservation_changes_no_rate(&*fixture));
+    runtime.block_on(suite::a_limit_that_comes_with_a_reservation_raises_no_rate(&*fixture));
 }
 
 #[test]

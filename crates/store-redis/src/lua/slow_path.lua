@@ -236,11 +236,12 @@ if verb == 'reset' then
   end
 end
 
--- Verbs that name a lease or a grant: their limit may come from outside with the name, so it does
--- not replace the rate of a bucket, and nothing is saved if there is no such lease or grant.
+-- Verbs that name a lease or a grant: their limit may come from outside with the name, so it never
+-- raises the rate of a bucket, and nothing is saved if there is no such lease or grant.
 local by_name = verb == 'use' or verb == 'commit' or verb == 'cancel' or verb == 'give_back'
 
--- Read all states before the first write: an unreadable state fails the whole call.
+-- Read all states before the first write, except that expired entries of a log may be deleted: an
+-- unreadable state fails the whole call.
 local states, next = {}, 1
 for i = 1, #KEYS do
   local algorithm, cost, limit, window, text
@@ -250,7 +251,7 @@ for i = 1, #KEYS do
   -- The caller computes calendar periods, but the clock is that of Redis: return the time for a
   -- retry.
   if s.outside then return s.now end
-  if by_name and s.changed then meter.keep_rate(s) end
+  if by_name and s.changed and s.rate > s.flow then meter.keep_rate(s) end
   s.meter, s.cost, s.clock = meter, cost, clock
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s

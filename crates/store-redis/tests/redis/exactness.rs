@@ -74,11 +74,11 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
-fn a_limit_that_comes_with_a_reservation_changes_no_rate() {
+fn a_limit_that_comes_with_a_reservation_raises_no_rate() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
-    runtime.block_on(suite::a_limit_that_comes_with_a_reservation_changes_no_rate(&*fixture));
+    runtime.block_on(suite::a_limit_that_comes_with_a_reservation_raises_no_rate(&*fixture));
 }
 
 #[test]

@@ -36,16 +36,17 @@ struct Silent {
 
 impl Silent {
     async fn open(server: &Server) -> Self {
+        // Each opens right after its connection, which could be closed as idle.
         let channel = async || channel(server.grpc_address).await;
         let mut health = HealthClient::new(channel().await);
-        let mut metering = connect(server.grpc_address).await;
-        let mut reflection = Reflection::new(channel().await);
-        let mut alpha = AlphaReflection::new(channel().await);
         let watched = health.watch(HealthCheckRequest::default()).await;
         let mut health = watched.unwrap().into_inner();
         health.message().await.unwrap().expect("the first status");
+        let mut metering = connect(server.grpc_address).await;
         let metered = metering.meter_reservation(stream::pending()).await;
+        let mut reflection = Reflection::new(channel().await);
         let reflected = reflection.server_reflection_info(stream::pending()).await;
+        let mut alpha = AlphaReflection::new(channel().await);
         let alpha = alpha.server_reflection_info(stream::pending()).await;
         Self {
             health,
@@ -58,7 +59,7 @@ impl Silent {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_streams_make_room_for_other_clients() {
-    let keys = [("server.max_connections", "4"), ("server.idle_timeout_seconds", "1")];
+    let keys = [("server.max_connections", "4"), ("server.idle_timeout_seconds", "5")];
     let server = Server::start(&keys).await;
     let streams = Silent::open(&server).await;
     for _ in 0..10 {

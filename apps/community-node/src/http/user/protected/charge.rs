@@ -55,8 +55,7 @@ impl Charge {
             Ok(()) => Ok(()),
             Err(Refusal::Exceeded { current, limit, reset_at, shared }) => {
                 let message = if shared {
-                    "nothing is left for today of what new keys share in your network and others, \
-                     since there are too many"
+                    "the daily quota that new keys share is used up"
                 } else {
                     "nothing is left for today"
                 };

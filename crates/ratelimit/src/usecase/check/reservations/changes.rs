@@ -183,7 +183,7 @@ impl CheckRateLimit {
         let checks = id.limits().iter().zip(&spaces).map(|(reserved, space)| {
             // The key was valid when it was reserved, and every limit admits one unit.
             let key = Key::new(reserved.subject()).ok()?.within(space);
-            let (limit, fail_mode) = reserved.in_force(&snapshot);
+            let (limit, fail_mode) = reserved.in_force(&snapshot, || self.catalog.now());
             let check = Check::new(key, limit, Cost::ONE).ok()?;
             let check = check.with_fail_mode(fail_mode).with_mode(mode);
             Some(spent.map_or(check, |spent| check.spent(spent(reserved))))
