@@ -18,6 +18,9 @@ use std::{
 const FIRST: u16 = 10_000;
 const COUNT: u16 = 10_000;
 
+/// The only port of these that browsers refuse to open, as one of another protocol (Amanda).
+const UNSAFE: u16 = 10_080;
+
 /// Offset of the bus port of a cluster node. `COUNT` is not larger, so a bus port is never handed
 /// out.
 const BUS_OFFSET: u16 = 10_000;
@@ -40,7 +43,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub fn free_port() -> u16 {
     (0..COUNT)
         .map(|_| candidate(NEXT.fetch_add(1, Ordering::Relaxed)))
-        .find(|&port| reserve(port))
+        .find(|&port| port != UNSAFE && reserve(port))
         .expect("a free loopback port")
 }
 
