@@ -59,6 +59,7 @@ mod tests {
     fn few_units_and_the_last_ones_are_used_up_first() {
         assert_eq!(Refill::after(63, 10_000, [1_200_000, HOLD, HOLD]), Refill::Never);
         assert_eq!(Refill::after(800, 799, [1_200_000, HOLD, HOLD]), Refill::Never);
+        assert_ne!(Refill::after(800, 800, [1_200_000, HOLD, HOLD]), Refill::Never);
     }
 
     #[test]

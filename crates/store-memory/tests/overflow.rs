@@ -293,6 +293,19 @@ fn new_keys_can_reserve_commit_and_cancel() {
 }
 
 #[test]
+fn a_cancelled_reservation_of_a_new_key_leaves_its_others() {
+    let (full, limit) = (Full::new(), per_minute(10));
+    let [first, second] = [1, 2].map(LeaseId::from);
+    for id in [first, second] {
+        let lease = Duration::from_secs(30);
+        assert!(full.act(Verb::Reserve { id, lease }, "new", &limit).allowed);
+    }
+    assert!(full.act(Verb::Cancel(first), "new", &limit).allowed);
+    assert!(!full.act(Verb::Commit(first), "new", &limit).allowed, "it has ended");
+    assert!(full.act(Verb::Commit(second), "new", &limit).allowed);
+}
+
+#[test]
 fn reservations_of_new_keys_are_bounded_and_report_retry_after() {
     let full = Full::new();
     let limit = per_minute(1_000);

@@ -6,10 +6,20 @@ mod exactness;
 mod refill;
 mod support;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use futures_util::future::join_all;
-use headgate::{Batch, Check, CheckMode, Cost, Key, LeaseId, Limit, Place, Verb};
+use headgate::{
+    Batch, Check, CheckMode, Cost, Degraded, FailCause, FailMode, Key, LeaseId, Limit, ManualClock,
+    Outcome, Place, Source, Store, StoreFuture, Timestamp, Verb,
+};
+use headgate_store_leased::LeasedStore;
 
 use support::{Instance, Remote, check, second};
 
@@ -189,6 +199,57 @@ async fn a_remembered_denial_of_a_batch_has_the_answers_of_all_its_limits() {
     let outcomes = instance.apply_batch(Verb::Acquire, &more).await.unwrap();
     assert_eq!((outcomes[0].allowed, outcomes[1].remaining), (false, 2));
     assert_eq!(instance.stats().calls, calls + 1);
+}
+
+#[tokio::test]
+async fn a_remembered_denial_of_a_batch_admits_no_other_limit_that_has_too_few_units() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limits = [2, 10].map(|units| Limit::fixed_window(units, second()).unwrap());
+    let of = |name, limit, cost| {
+        Check::new(Key::new(name).unwrap(), limit, Cost::new(cost).unwrap()).unwrap()
+    };
+    let few = of("few", &limits[0], 1);
+    while instance.acquire(&few).await.allowed {}
+    assert!(instance.acquire(&of("more", &limits[1], 8)).await.allowed);
+    let batch = Batch::new([few, of("more", &limits[1], 5)]).unwrap();
+    let outcomes = instance.apply_batch(Verb::Acquire, &batch).await.unwrap();
+    assert!(outcomes.iter().all(|outcome| !outcome.allowed), "{outcomes:?}");
+}
+
+/// A store whose circuit breakers are its own, and that denies by its failure mode.
+struct Degrading(AtomicU64);
+
+impl Store for Degrading {
+    fn apply<'a>(&'a self, _: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+        self.0.fetch_add(1, Relaxed);
+        let denied = batch.checks().iter().map(|check| {
+            let limit = check.limit().capacity();
+            let now = Timestamp::from_micros(1);
+            let mut denial = Outcome::denial(limit, 0, second(), second(), now);
+            let mode = Source::FailMode(FailMode::Closed);
+            denial.degraded = Some(Degraded::new(mode, FailCause::Timeout));
+            denial
+        });
+        StoreFuture::ready(Ok(denied.collect()))
+    }
+
+    fn has_breakers(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_denial_that_the_store_did_not_give_is_not_remembered() {
+    let store = Arc::new(Degrading(AtomicU64::new(0)));
+    let leased = LeasedStore::with_clock(Arc::clone(&store), ManualClock::default());
+    assert!(leased.has_breakers(), "as the store says");
+    let limit = Limit::fixed_window(2, second()).unwrap();
+    let batch = Batch::from(check("u", &limit));
+    for calls in 1..=3 {
+        assert!(!leased.apply(Verb::Acquire, &batch).await.unwrap()[0].allowed);
+        assert_eq!(store.0.load(Relaxed), calls);
+    }
 }
 
 #[tokio::test]

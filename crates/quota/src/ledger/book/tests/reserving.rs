@@ -92,6 +92,16 @@ impl Page {
 }
 
 #[test]
+fn accounts_with_reserved_units_are_known() {
+    let mut page = Page::new();
+    assert_eq!(page.book.reserving().next(), None);
+    let id = page.reserve(6);
+    assert_eq!(page.book.reserving().collect::<Vec<_>>(), [&page.account()]);
+    page.settle(&id, 6);
+    assert_eq!(page.book.reserving().next(), None);
+}
+
+#[test]
 fn reserved_units_count_against_the_limit() {
     let mut page = Page::new();
     page.reserve(6);
