@@ -142,7 +142,7 @@ async fn a_connection_with_quiet_streams_makes_room_if_none_is_idle() {
     assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
     assert_eq!(server.connections.ended(EndReason::Crowded), 1);
     let is_open = |(peer, _): &&(Peer, _)| !peer.connection.is_finished();
-    until("its peer is told", || peers.iter().filter(is_open).count() == 2).await;
+    until("one connection is closed", || peers.iter().filter(is_open).count() == 2).await;
 }
 
 #[tokio::test]
