@@ -209,6 +209,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_space_consists_of_its_prefix_and_its_suffix() {
+        assert_eq!(KeySpace::new("user:", ":60").parts(), ["user:", ":60"]);
+    }
+
+    #[test]
     fn invalid_subjects_are_refused_with_the_reason() {
         let cases: &[(&[u8], KeyError)] = &[
             (b"", KeyError::Empty),

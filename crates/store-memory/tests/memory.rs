@@ -98,6 +98,17 @@ fn refuses_one_reservation_too_many_until_another_ends() {
 }
 
 #[test]
+fn clones_of_a_shared_store_decide_together() {
+    let store = Arc::new(InMemory::with_capacity(10).store);
+    let limit = Limit::fixed_window(2, Duration::from_hours(1)).unwrap();
+    let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+    let other: &dyn SyncStore = &Arc::clone(&store);
+    assert!(store.apply_one(Verb::Acquire, check).allowed);
+    assert!(other.apply_now(Verb::Acquire, &check.into())[0].allowed);
+    assert!(!other.apply_one(Verb::Acquire, check).allowed);
+}
+
+#[test]
 fn a_limit_that_comes_with_a_reservation_raises_no_rate() {
     let store = InMemory::with_capacity(100_000);
     at_once(suite::a_limit_that_comes_with_a_reservation_raises_no_rate(&store));
