@@ -142,3 +142,17 @@ async fn a_refund_counts_while_the_units_do() {
     limiter.check(&Batch::from(check)).await.unwrap();
     assert_eq!(limiter.refund(&refund).await.unwrap().remaining, 5, "another window");
 }
+
+#[tokio::test]
+async fn a_charge_reports_the_units_that_are_left_and_not_the_places() {
+    let limiter = BatchLimiter::new(MemoryStore::default());
+    let units = Limit::token_bucket(100, MINUTE).unwrap();
+    let places = Limit::concurrency(3, MINUTE).unwrap();
+    let check = |name, limit, cost| {
+        Check::new(Key::new(name).unwrap(), limit, Cost::new(cost).unwrap()).unwrap()
+    };
+    let batch = Batch::new([check("units", &units, 40), check("places", &places, 1)]).unwrap();
+    let (reservation, _) = limiter.reserve(&batch, LEASE).await.unwrap();
+    let usage = limiter.charge(&reservation, 10, LEASE).await.unwrap();
+    assert_eq!(usage.held, 30);
+}
