@@ -11,8 +11,8 @@ use super::{
 /// A busy machine is not an outage.
 const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
 
-/// Asserts that Redis runs one script while `ask` is answered. Whoever asks the server for its health
-/// in between makes it peek at a key of its own, which is not counted.
+/// Asserts that Redis runs one script while `ask` is answered. A health check of the server in
+/// between peeks at a key of its own, which is not counted.
 async fn assert_one_script(redis: &Redis, ask: impl AsyncFn()) {
     redis.cli(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     redis.cli(&["SLOWLOG", "RESET"]);

@@ -15,7 +15,7 @@ use tokio::{
 use super::gateway::{Gateway, headers};
 use crate::harness::{Reply, Server, exchange};
 
-/// One request in so many seconds that nothing refills during a test.
+/// Window in seconds of a limit of one request: long enough that nothing refills during a test.
 const ONE: [(&str, &str); 2] =
     [("ratelimit.default_limit", "1"), ("ratelimit.default_window_seconds", "31000000")];
 
