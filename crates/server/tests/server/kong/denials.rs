@@ -15,7 +15,7 @@ use tokio::{
 use super::gateway::{Gateway, headers};
 use crate::harness::{Reply, Server, exchange};
 
-/// Window in seconds of a limit of one request: long enough that nothing refills during a test.
+/// One request in a window that is too long for anything to refill during a test.
 const ONE: [(&str, &str); 2] =
     [("ratelimit.default_limit", "1"), ("ratelimit.default_window_seconds", "31000000")];
 
@@ -52,7 +52,7 @@ impl Line {
     }
 }
 
-/// Forwards a connection until the line hangs. One that begins then is accepted, and never answered.
+/// Forwards a connection until the line hangs. One that begins then is accepted and never answered.
 async fn forward(mut near: TcpStream, target: SocketAddr, mut hanging: watch::Receiver<bool>) {
     if *hanging.borrow_and_update() {
         let _ = near.read_to_end(&mut Vec::new()).await;
