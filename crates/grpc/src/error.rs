@@ -227,7 +227,7 @@ const fn quota_status(refusal: &QuotaRefusal) -> Code {
         | QuotaRefusal::ReservationEnded(_) => Code::FailedPrecondition,
         QuotaRefusal::Exists(_) | QuotaRefusal::RequestIdReused(_) => Code::AlreadyExists,
         QuotaRefusal::Changed(_) => Code::Aborted,
-        QuotaRefusal::Exceeded(_) => Code::ResourceExhausted,
+        QuotaRefusal::Exceeded(_) | QuotaRefusal::TooMany(_) => Code::ResourceExhausted,
         QuotaRefusal::Overloaded
         | QuotaRefusal::ClockSkew(_)
         | QuotaRefusal::NoDatabase(_)

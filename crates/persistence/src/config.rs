@@ -18,6 +18,7 @@ pub struct DatabaseConfig {
     pub(crate) max_lifetime: Duration,
     pub(crate) schema: String,
     pub(crate) max_rules: u64,
+    pub(crate) max_policies: u64,
 }
 
 #[derive(Clone)]
@@ -107,6 +108,9 @@ impl DatabaseConfig {
     /// Default maximum number of rules.
     pub const DEFAULT_MAX_RULES: u64 = 200_000;
 
+    /// Default maximum number of quota policies.
+    pub const DEFAULT_MAX_POLICIES: u64 = 1_000_000;
+
     /// Parses a URL: `postgresql://`, `postgres://`, `sqlite://path`, or for tests
     /// `sqlite::memory:`.
     pub fn from_url(url: &str) -> Result<Self, DatabaseConfigError> {
@@ -171,6 +175,7 @@ impl DatabaseConfig {
             max_lifetime: Duration::from_secs(30 * 60),
             schema: Self::DEFAULT_SCHEMA.to_owned(),
             max_rules: Self::DEFAULT_MAX_RULES,
+            max_policies: Self::DEFAULT_MAX_POLICIES,
         }
     }
 
@@ -244,6 +249,12 @@ impl DatabaseConfig {
     #[must_use]
     pub fn max_rules(self, max_rules: u64) -> Self {
         Self { max_rules, ..self }
+    }
+
+    /// Sets the maximum number of quota policies, by default a million.
+    #[must_use]
+    pub fn max_policies(self, max_policies: u64) -> Self {
+        Self { max_policies, ..self }
     }
 
     /// Sets the schema of shared tables in a new PostgreSQL database, by default `headgate`. A

@@ -12,10 +12,10 @@ use crate::{
     outage::Outage,
     postgres,
     query::QueryObserver,
-    rules::CachedTotal,
     session::{Session, Watched},
     sqlite::{self, DatabaseFile},
     statement::Statement,
+    total::BoundedTotal,
     watch::{Observer, Watch},
 };
 
@@ -27,8 +27,8 @@ struct Inner {
     pool: Pool,
     connect_timeout: Duration,
     watch: Watch,
-    rules: CachedTotal,
-    max_rules: u64,
+    rules: BoundedTotal,
+    policies: BoundedTotal,
 }
 
 /// The connections.
@@ -90,8 +90,8 @@ impl Database {
             pool,
             connect_timeout: config.connect_timeout,
             watch: Watch::new(observer, cutoff),
-            rules: CachedTotal::default(),
-            max_rules: config.max_rules,
+            rules: BoundedTotal::of_rules(config.max_rules),
+            policies: BoundedTotal::of_policies(config.max_policies),
         }))
     }
 
@@ -165,9 +165,14 @@ impl Database {
         self.begin(Purpose::Write).await
     }
 
-    /// Returns the cached number of rules and its maximum.
-    pub(crate) fn rule_bound(&self) -> (&CachedTotal, u64) {
-        (&self.0.rules, self.0.max_rules)
+    /// Returns the number of rules.
+    pub(crate) fn rule_total(&self) -> &BoundedTotal {
+        &self.0.rules
+    }
+
+    /// Returns the number of quota policies.
+    pub(crate) fn policy_total(&self) -> &BoundedTotal {
+        &self.0.policies
     }
 
     pub(crate) fn pool(&self) -> &Pool {

@@ -64,6 +64,7 @@ mod session;
 mod sql;
 mod sqlite;
 mod statement;
+mod total;
 mod value;
 mod watch;
 mod writes;

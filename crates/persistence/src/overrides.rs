@@ -96,7 +96,7 @@ impl OverrideRepository for Database {
         spec: &OverrideSpec,
         author: &Author,
     ) -> Result<(RuleOverride, bool), RepositoryError> {
-        Writer::begin(self.writing().await?, author, self.rule_bound().0).await?.set(spec).await
+        Writer::begin(self.writing().await?, author, self.rule_total()).await?.set(spec).await
     }
 
     async fn delete_override(
@@ -104,7 +104,7 @@ impl OverrideRepository for Database {
         id: OverrideId,
         author: &Author,
     ) -> Result<RuleOverride, RepositoryError> {
-        Writer::begin(self.writing().await?, author, self.rule_bound().0).await?.delete(id).await
+        Writer::begin(self.writing().await?, author, self.rule_total()).await?.delete(id).await
     }
 }
 

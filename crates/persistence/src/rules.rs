@@ -5,7 +5,6 @@ mod delta;
 mod pending;
 mod record;
 mod selector;
-mod total;
 mod write;
 
 use async_trait::async_trait;
@@ -16,7 +15,7 @@ use headgate_ratelimit::{
 use tokio::sync::Notify;
 
 use self::write::Writer;
-pub(crate) use self::{delta::prune as prune_changes, total::CachedTotal, write::next_revision};
+pub(crate) use self::{delta::prune as prune_changes, write::next_revision};
 use crate::{
     Database,
     database::Pool,
@@ -88,7 +87,7 @@ const LIST: &str = rules!(
 #[async_trait]
 impl RateLimitRuleRepository for Database {
     fn max_rules(&self) -> u64 {
-        self.rule_bound().1
+        self.rule_total().max()
     }
 
     /// Fails on an invalid row: the catalog then keeps its rules, because a limit that silently
@@ -98,7 +97,7 @@ impl RateLimitRuleRepository for Database {
         let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
         let rules = read_all(&mut session).await?;
         session.commit().await?;
-        self.rule_bound().0.set(revision, rules.len() as u64);
+        self.rule_total().set(revision, rules.len() as u64);
         Ok((revision, rules))
     }
 
@@ -128,7 +127,7 @@ impl RateLimitRuleRepository for Database {
         let mut session = self.reading().await?;
         let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
         let (total, list) = if *filter == RuleFilter::default() {
-            let total = self.rule_bound().0.at(revision, &mut session).await?;
+            let total = self.rule_total().at(revision, &mut session).await?;
             (total, Statement::new(PAGE))
         } else {
             (session.count(filtered(COUNT, filter)).await?, filtered(LIST, filter))
@@ -154,7 +153,7 @@ impl RateLimitRuleRepository for Database {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let writer = Writer::begin(self.writing().await?, None, author, self.rule_bound()).await?;
+        let writer = Writer::begin(self.writing().await?, None, author, self.rule_total()).await?;
         writer.write(changes).await
     }
 
@@ -165,7 +164,7 @@ impl RateLimitRuleRepository for Database {
         author: &Author,
     ) -> Result<Vec<RateLimitRule>, RepositoryError> {
         let writer =
-            Writer::begin(self.writing().await?, Some(expected), author, self.rule_bound()).await?;
+            Writer::begin(self.writing().await?, Some(expected), author, self.rule_total()).await?;
         writer.write(changes).await
     }
 

@@ -16,6 +16,7 @@ use crate::{QuotaId, QuotaPeriod, QuotaPolicy, QuotaSpec, Subject, SubjectType};
 ///
 /// - [`write`](Self::write) is atomic: the change is made, recorded in the audit log and followed
 ///   by a new revision, or nothing is.
+/// - No policy is added beyond a maximum number, even with concurrent writers.
 /// - No two policies have the same subject and period, even with concurrent writers.
 /// - A deleted policy is gone at once; its usage stays in the ledger.
 /// - Two different sets of policies never have the same revision.
@@ -130,6 +131,15 @@ pub enum RepositoryError {
         subject: Subject,
         /// Period of both.
         period: QuotaPeriod,
+    },
+    /// The maximum number of policies is reached.
+    #[error(
+        "there may be at most {max} quota policies; delete those that are not needed, or raise \
+         quota.max_policies"
+    )]
+    TooManyPolicies {
+        /// The maximum.
+        max: u64,
     },
     /// There is no such policy.
     #[error("quota policy not found: {0}")]

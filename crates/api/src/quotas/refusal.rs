@@ -18,6 +18,9 @@ pub enum QuotaRefusal {
     /// Another policy is the same.
     #[error("{0}")]
     Exists(String),
+    /// The maximum number of policies is reached.
+    #[error("{0}")]
+    TooMany(String),
     /// Another request changed the policy first.
     #[error("{0}: read it again and repeat what you want to change")]
     Changed(String),
@@ -88,6 +91,7 @@ impl QuotaRefusal {
             Self::Invalid(_) => "SYS_QUOTA_VALIDATION_ERROR",
             Self::NotFound(_) => "SYS_QUOTA_NOT_FOUND",
             Self::Exists(_) => "SYS_QUOTA_ALREADY_EXISTS",
+            Self::TooMany(_) => "SYS_QUOTA_TOO_MANY_POLICIES",
             Self::Changed(_) => "SYS_QUOTA_CONFLICT",
             Self::RequestIdReused(_) => "SYS_QUOTA_REQUEST_ID_CONFLICT",
             Self::RequestRefunded(_) => "SYS_QUOTA_REQUEST_REFUNDED",
@@ -125,6 +129,7 @@ impl From<RepositoryError> for QuotaRefusal {
         match error {
             RepositoryError::NotFound(id) => Self::NotFound(id.to_string()),
             RepositoryError::Exists { .. } => Self::Exists(message),
+            RepositoryError::TooManyPolicies { .. } => Self::TooMany(message),
             RepositoryError::Changed(_) => Self::Changed(message),
             RepositoryError::OutOfPeriod(_) => Self::ClockSkew(message),
             RepositoryError::Unavailable(_) => Self::NoDatabase(message),

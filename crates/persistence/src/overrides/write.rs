@@ -9,13 +9,8 @@ use headgate_ratelimit::{
 
 use super::{delta, find, record};
 use crate::{
-    audit, listener,
-    moment::Moment,
-    outage::Outage,
-    row::Row,
-    rules::{self, CachedTotal},
-    session::Session,
-    statement::Statement,
+    audit, listener, moment::Moment, outage::Outage, row::Row, rules, session::Session,
+    statement::Statement, total::BoundedTotal,
 };
 
 /// Resolution of times in APIs: a millisecond.
@@ -64,7 +59,7 @@ pub(super) struct Writer<'a> {
     now: Timestamp,
     /// The revision after the change.
     revision: Revision,
-    rules: &'a CachedTotal,
+    rules: &'a BoundedTotal,
 }
 
 impl<'a> Writer<'a> {
@@ -72,7 +67,7 @@ impl<'a> Writer<'a> {
     pub(super) async fn begin(
         mut session: Session,
         author: &'a Author,
-        rules: &'a CachedTotal,
+        rules: &'a BoundedTotal,
     ) -> Result<Self, RepositoryError> {
         let revision = rules::next_revision(&mut session).await?;
         Ok(Self { session, author, now: Moment::shown(author.at), revision, rules })

@@ -42,8 +42,6 @@ const FIRST: &str = policies!("ORDER BY id LIMIT $1");
 
 const FURTHER: &str = policies!("WHERE id > $2 ORDER BY id LIMIT $1");
 
-const TOTAL: &str = "SELECT count(*) AS total FROM quota_policies";
-
 const CHANGED: &str = policies!("WHERE revision > $1");
 
 const ONE: &str = policies!("WHERE id = $1");
@@ -83,6 +81,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
             }
         }
         session.commit().await?;
+        self.database.policy_total().set(revision, policies.len() as u64);
         Ok((revision, policies))
     }
 
@@ -90,7 +89,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
         let (mut session, revision) = self.revised().await?;
         let rows = session.rows(Statement::new(CHANGED).bind(since.0)).await?;
         let deleted = deletions::read(&mut session, since).await?;
-        let total = session.count(Statement::new(TOTAL)).await?;
+        let total = self.database.policy_total().at(revision, &mut session).await?;
         session.commit().await?;
         Ok(Changes { revision, changed: read_all(&rows)?, deleted, total })
     }
@@ -120,8 +119,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
         change: &PolicyChange,
         author: &Author,
     ) -> Result<QuotaPolicy, RepositoryError> {
-        let session = self.database.writing().await?;
-        Writer::begin(session, author.at, Some(author)).await?.write(change).await
+        Writer::begin(&self.database, author.at, Some(author)).await?.write(change).await
     }
 
     async fn write_unrecorded(
@@ -129,7 +127,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
         change: &PolicyChange,
         at: Timestamp,
     ) -> Result<QuotaPolicy, RepositoryError> {
-        Writer::begin(self.database.writing().await?, at, None).await?.write(change).await
+        Writer::begin(&self.database, at, None).await?.write(change).await
     }
 
     async fn delete_unused(&self, unused: &Unused<'_>) -> Result<u64, RepositoryError> {

@@ -12,7 +12,8 @@ use super::{
     record,
 };
 use crate::{
-    audit, listener, moment::Moment, outage::Outage, session::Session, statement::Statement,
+    Database, audit, listener, moment::Moment, outage::Outage, session::Session,
+    statement::Statement, total::BoundedTotal,
 };
 
 /// Serializes writers: revisions are in the order of commits.
@@ -42,7 +43,9 @@ pub(super) struct Writer<'a> {
     /// Author of the audit entry, if one is written.
     author: Option<&'a Author>,
     now: Timestamp,
+    /// The revision after the change.
     revision: Revision,
+    total: &'a BoundedTotal,
 }
 
 // === impl Writer ===
@@ -50,13 +53,14 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Waits for other writers.
     pub(super) async fn begin(
-        mut session: Session,
+        database: &'a Database,
         at: Timestamp,
         author: Option<&'a Author>,
     ) -> Result<Self, RepositoryError> {
+        let mut session = database.writing().await?;
         let revision = next_revision(&mut session).await?;
         let now = Moment::shown(at);
-        Ok(Self { session, author, now, revision })
+        Ok(Self { session, author, now, revision, total: database.policy_total() })
     }
 
     /// Applies the change and returns the policy.
@@ -64,6 +68,7 @@ impl<'a> Writer<'a> {
         mut self,
         change: &PolicyChange,
     ) -> Result<QuotaPolicy, RepositoryError> {
+        let total = self.check_total(change).await?;
         let policy = match change {
             PolicyChange::Create(spec) => self.create(spec).await?,
             PolicyChange::Update { id, from, to } => self.update(id, from, to).await?,
@@ -71,7 +76,26 @@ impl<'a> Writer<'a> {
         };
         notify(&mut self.session).await?;
         commit(self.session).await?;
+        if let Some(total) = total {
+            self.total.set(self.revision, total);
+        }
         Ok(policy)
+    }
+
+    /// Rejects a policy beyond the maximum; returns the new number of policies, if it is known.
+    async fn check_total(&mut self, change: &PolicyChange) -> Result<Option<u64>, RepositoryError> {
+        let before = Revision(self.revision.0 - 1);
+        Ok(match change {
+            PolicyChange::Create(_) => {
+                let present = self.total.at(before, &mut self.session).await?;
+                if present >= self.total.max() {
+                    return Err(RepositoryError::TooManyPolicies { max: self.total.max() });
+                }
+                Some(present + 1)
+            }
+            PolicyChange::Update { .. } => self.total.get(before),
+            PolicyChange::Delete(_) => self.total.get(before).map(|total| total.saturating_sub(1)),
+        })
     }
 
     async fn create(&mut self, spec: &QuotaSpec) -> Result<QuotaPolicy, RepositoryError> {

@@ -12,11 +12,10 @@ use super::{
     pending::{AppliedChange, PendingChanges},
     read_revision,
     record::{self, WireRule},
-    total::CachedTotal,
 };
 use crate::{
     audit, listener, moment::Moment, outage::Outage, overrides, session::Session,
-    statement::Statement,
+    statement::Statement, total::BoundedTotal,
 };
 
 /// Serializes writers: revisions are in the order of commits.
@@ -34,8 +33,7 @@ pub(super) struct Writer<'a> {
     now: Timestamp,
     /// The revision after the changes.
     revision: Revision,
-    total: &'a CachedTotal,
-    max_rules: u64,
+    total: &'a BoundedTotal,
 }
 
 // === impl Writer ===
@@ -46,7 +44,7 @@ impl<'a> Writer<'a> {
         mut session: Session,
         expected: Option<Revision>,
         author: &'a Author,
-        (total, max_rules): (&'a CachedTotal, u64),
+        total: &'a BoundedTotal,
     ) -> Result<Self, RepositoryError> {
         let revision = next_revision(&mut session).await?;
         let actual = Revision(revision.0 - 1);
@@ -54,7 +52,7 @@ impl<'a> Writer<'a> {
             return Err(RepositoryError::RulesChanged { expected, actual });
         }
         let now = Moment::shown(author.at);
-        Ok(Self { session, author, now, revision, total, max_rules })
+        Ok(Self { session, author, now, revision, total })
     }
 
     /// Applies the changes in order and returns the rules.
@@ -99,8 +97,8 @@ impl<'a> Writer<'a> {
             self.total.get(before)
         };
         let total = present.map(|present| (present + created).saturating_sub(deleted));
-        if created > deleted && total > Some(self.max_rules) {
-            return Err(RepositoryError::TooManyRules { max: self.max_rules });
+        if created > deleted && total > Some(self.total.max()) {
+            return Err(RepositoryError::TooManyRules { max: self.total.max() });
         }
         Ok(total)
     }

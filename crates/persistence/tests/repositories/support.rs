@@ -79,10 +79,10 @@ impl Home {
         Database::open(&config.max_connections(4).connect_timeout(TIMEOUT))
     }
 
-    /// Opens the database with a maximum number of rules.
-    pub(crate) fn open_bounded(&self, max_rules: u64) -> Database {
+    /// Opens the database with a maximum number of rules and of quota policies.
+    pub(crate) fn open_bounded(&self, max: u64) -> Database {
         let config = DatabaseConfig::from_url(&self.url()).unwrap();
-        Database::open(&config.connect_timeout(TIMEOUT).max_rules(max_rules))
+        Database::open(&config.connect_timeout(TIMEOUT).max_rules(max).max_policies(max))
     }
 
     pub(crate) async fn migrated(&self) -> Database {

@@ -200,7 +200,9 @@ impl Foundation {
         let catalog = Arc::new(Catalog::new(defaults, Arc::clone(&clock))?);
         registry.register(Box::new(RulesCollector::new(Arc::clone(&catalog))?))?;
         let target = config.database.target(&config.server.data_dir).map_err(BuildError::Config)?;
-        let target = target.max_rules(config.ratelimit.max_rules.get());
+        let target = target
+            .max_rules(config.ratelimit.max_rules.get())
+            .max_policies(config.quota.max_policies.get());
         let spans = tracer.as_ref();
         let spans = spans.map(|tracer| tracer.database(target.system(), target.server()));
         let queries = Arc::new(Queries::new(registry, spans)?);

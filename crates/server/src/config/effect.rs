@@ -93,7 +93,7 @@ effects! {
     }
     QuotaConfig {
         live: [reconcile_interval_seconds, reset_schedule, retention],
-        restart: [queue_capacity],
+        restart: [max_policies, queue_capacity],
         mixed: [],
     }
     ConsoleConfig {

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use headgate_config::{Bounded, print_sections};
 use headgate_events::{ResetSchedule, RetentionConfig};
+use headgate_persistence::DatabaseConfig;
 use headgate_quota::usecase::IncrementUsage;
 use serde::Deserialize;
 
@@ -9,6 +10,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a section")]
 pub struct QuotaConfig {
+    /// `quota.max_policies`: maximum number of policies.
+    pub max_policies: Bounded<1, 10_000_000>,
     /// `quota.queue_capacity`: maximum number of increments that wait for the ledger.
     pub queue_capacity: Bounded<1, 1_000_000>,
     /// `quota.reconcile_interval_seconds`: interval of comparing counters with the ledger.
@@ -29,6 +32,7 @@ impl QuotaConfig {
 impl Default for QuotaConfig {
     fn default() -> Self {
         Self {
+            max_policies: Bounded::of::<{ DatabaseConfig::DEFAULT_MAX_POLICIES }>(),
             queue_capacity: Bounded::of::<{ IncrementUsage::CAPACITY as u64 }>(),
             reconcile_interval_seconds: Bounded::of::<10>(),
             reset_schedule: ResetSchedule::default(),
@@ -40,5 +44,5 @@ impl Default for QuotaConfig {
 // === impl Print ===
 
 print_sections! {
-    QuotaConfig { queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
+    QuotaConfig { max_policies, queue_capacity, reconcile_interval_seconds, reset_schedule, retention }
 }

@@ -73,6 +73,13 @@ impl Replica {
         Self::of(home.open(), clock, counter, IncrementUsage::CAPACITY)
     }
 
+    /// Another process on the same database, with at most this many policies.
+    pub(crate) fn bounded(&self, home: &Home, max: u64) -> Self {
+        let counter = Arc::clone(&self.counter);
+        let clock = Arc::clone(&self.clock);
+        Self::of(home.open_bounded(max), clock, counter, IncrementUsage::CAPACITY)
+    }
+
     pub(crate) fn with(
         database: Database,
         clock: Arc<ManualClock>,

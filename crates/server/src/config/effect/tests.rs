@@ -120,6 +120,7 @@ envoy:
   response_headers: all
   dynamic_metadata: true
 quota:
+  max_policies: 1
   queue_capacity: 1
   reconcile_interval_seconds: 1
   reset_schedule: {daily: '1 0 * * *', monthly: '1 0 1 * *'}

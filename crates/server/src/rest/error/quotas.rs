@@ -13,6 +13,7 @@ pub(super) const fn status(refusal: &QuotaRefusal) -> StatusCode {
             StatusCode::NOT_FOUND
         }
         QuotaRefusal::Exists(_)
+        | QuotaRefusal::TooMany(_)
         | QuotaRefusal::Changed(_)
         | QuotaRefusal::RequestIdReused(_)
         | QuotaRefusal::RequestRefunded(_)

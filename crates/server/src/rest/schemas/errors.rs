@@ -158,7 +158,7 @@ pub(in crate::rest) enum NoSuchQuota {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::rest) enum QuotaExists {
-    /// There is a policy for this subject and period already, or this one changed meanwhile.
+    /// There is a policy for this subject and period already, this one changed meanwhile, or the maximum number of policies is reached.
     #[response(status = 409)]
     Exists(Envelope<'static>),
 }

@@ -2,9 +2,15 @@
 
 use headgate_testkit::require;
 use serde_json::json;
+use tonic::Code;
 
-use super::{QUOTAS, backend::Backend, policy};
-use crate::harness::Server;
+use super::{
+    QUOTAS,
+    backend::Backend,
+    grpc::client::{connect, new_policy},
+    policy,
+};
+use crate::{grpc::client::by, harness::Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_the_embedded_default() {
@@ -15,6 +21,26 @@ async fn on_the_embedded_default() {
 async fn on_postgres_and_redis() {
     let backend = require!(Backend::start());
     changes(&backend.server().await).await;
+}
+
+#[tokio::test]
+async fn one_policy_too_many_is_refused_on_every_surface() {
+    let server = Server::start(&[("quota.max_policies", "1")]).await;
+    let id = server.create_quota(&policy("t1", 10)).await;
+    let too_many = "there may be at most 1 quota policies; delete those that are not needed, or \
+                    raise quota.max_policies";
+    let refused = server.admin("POST", QUOTAS, &policy("t2", 10).to_string()).await;
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    let error = refused.json()["error"].clone();
+    assert_eq!(error["code"], "SYS_QUOTA_TOO_MANY_POLICIES");
+    assert_eq!(error["message"], too_many);
+
+    let token = server.admin_token.clone().unwrap();
+    let mut client = connect(server.grpc_address).await;
+    let refused = client.create_quota_policy(by(&token, new_policy("t2", 10))).await.unwrap_err();
+    assert_eq!((refused.code(), refused.message()), (Code::ResourceExhausted, too_many));
+    server.admin("DELETE", &format!("{QUOTAS}/{id}"), "").await;
+    server.create_quota(&policy("t2", 10)).await;
 }
 
 async fn changes(server: &Server) {
