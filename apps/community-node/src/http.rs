@@ -45,6 +45,7 @@ use crate::{
     Node,
     quota::DailyQuotas,
     relay::{Relay, information},
+    reports,
 };
 
 /// Maximum size of a request body.
@@ -159,8 +160,13 @@ impl Service {
             .layer(DrainLayer)
     }
 
-    /// Keeps limits and quotas up to date; never returns.
+    /// Keeps limits and quotas up to date, and deletes old reports; never returns.
     pub async fn run(self) {
-        tokio::join!(limits::follow(&self.http), self.http.quotas.follow(), self.committer.run(),);
+        tokio::join!(
+            limits::follow(&self.http),
+            self.http.quotas.follow(),
+            self.committer.run(),
+            reports::run_housekeeping(&self.http.node),
+        );
     }
 }

@@ -12,6 +12,7 @@
 //! | [`quota`] | daily quotas of public keys |
 //! | [`relay`] | the Nostr relay over WebSocket |
 //! | [`gossip`] | gossip with other nodes |
+//! | `reports` | retention of reports |
 //! | `serve` | bounds of connections |
 //! | [`metrics`] | metrics |
 //! | [`config`] | configuration by environment variables |
@@ -26,6 +27,7 @@ pub mod metrics;
 pub mod node;
 pub mod quota;
 pub mod relay;
+mod reports;
 mod serve;
 
 pub use app::App;

@@ -29,6 +29,8 @@ pub struct Metrics {
     pub ws_connections: IntGauge,
     /// `ws_pending_bytes`: bytes of events that are being sent.
     pub ws_pending_bytes: IntGauge,
+    /// `ws_subscription_bytes`: memory of subscriptions.
+    pub ws_subscription_bytes: IntGauge,
     /// `ws_unauthenticated_connections`: open connections without authentication.
     pub ws_unauthenticated_connections: IntGauge,
     /// `ws_req_total`.
@@ -182,6 +184,11 @@ impl Metrics {
                 all,
                 "ws_pending_bytes",
                 "Bytes of events that are being sent to WebSocket clients",
+            )?,
+            ws_subscription_bytes: gauge(
+                all,
+                "ws_subscription_bytes",
+                "Bytes of memory of WebSocket clients' subscriptions",
             )?,
             ws_unauthenticated_connections: gauge(
                 all,

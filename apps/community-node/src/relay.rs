@@ -16,6 +16,7 @@
 //! | `address` | addresses at which newer events replace older ones |
 //! | `events` | stored events, and the broadcast of new ones |
 //! | `subscriptions` | subscriptions of one client |
+//! | `subscription_budget` | bounds the memory of all clients' subscriptions |
 //! | `footprint` | estimates of memory |
 //! | `challenge`, `auth_deadline` | authentication, and the time for it |
 //! | `refusals` | bounds the answers to denied frames |
@@ -41,6 +42,7 @@ mod refusals;
 mod reply;
 #[cfg(test)]
 mod samples;
+mod subscription_budget;
 mod subscriptions;
 mod timing;
 mod upgrade;
@@ -57,6 +59,7 @@ use self::{
     events::{Capacity, Events},
     limits::{MAX_CONNECTIONS, websocket_limits},
     output::OutputBudget,
+    subscription_budget::SubscriptionBudget,
 };
 use crate::{
     Node,
@@ -77,6 +80,8 @@ pub struct Bounds {
     /// Maximum number of bytes of events that are being sent. A client that does not read is
     /// disconnected when others need them.
     pub max_pending_bytes: u32,
+    /// Maximum memory of subscriptions, in bytes. Beyond it, new ones are refused.
+    pub max_subscription_bytes: u32,
 }
 
 /// The relay of a running node. Clones share it.
@@ -88,6 +93,7 @@ struct Inner {
     guard: WebSocketGuard,
     events: Arc<Events>,
     output: OutputBudget,
+    subscription_budget: SubscriptionBudget,
     url: RelayUrl,
     timing: Timing,
     max_connections: u32,
@@ -102,7 +108,11 @@ pub struct UrlError(String);
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { max_connections: MAX_CONNECTIONS, max_pending_bytes: 64 << 20 }
+        Self {
+            max_connections: MAX_CONNECTIONS,
+            max_pending_bytes: 64 << 20,
+            max_subscription_bytes: 128 << 20,
+        }
     }
 }
 
@@ -119,14 +129,16 @@ impl Relay {
         let named = node.config.public_url.clone();
         let scheme = if node.config.tls.is_some() { "wss" } else { "ws" };
         let url = named.unwrap_or_else(|| format!("{scheme}://{listen}/relay"));
-        let Bounds { max_connections, max_pending_bytes } = bounds;
+        let Bounds { max_connections, max_pending_bytes, max_subscription_bytes } = bounds;
         let limits = node.relay.with(|document| websocket_limits(document, max_connections));
         let pending = node.metrics.ws_pending_bytes.clone();
+        let subscribed = node.metrics.ws_subscription_bytes.clone();
         Ok(Self(Arc::new(Inner {
             node: Arc::clone(node),
             guard: WebSocketGuard::new(limits, node.guards.clone()),
             events: Arc::new(Events::new(CAPACITY)),
             output: OutputBudget::new(max_pending_bytes, pending),
+            subscription_budget: SubscriptionBudget::new(max_subscription_bytes, subscribed),
             url: RelayUrl::parse(&url).map_err(|_| UrlError(url))?,
             timing,
             max_connections,

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::invisible::visible;
+
 /// Period in which a body cannot be repeated.
 pub const PERIOD: Duration = Duration::from_hours(24);
 
-/// Normalises a body for comparison: width, kana, case and space are ignored.
+/// Normalises a body for comparison: width, kana, case, space and invisible characters are ignored.
 pub fn normalise(body: &str) -> String {
-    let kana: String = body.nfkc().map(hiragana).collect();
+    let kana: String = visible(body).nfkc().map(hiragana).collect();
     let spaced: Vec<&str> = kana.split_whitespace().collect();
     spaced.join(" ").to_lowercase()
 }
@@ -37,6 +39,9 @@ mod tests {
             ("Hello", "hello"),
             ("  a\u{3000}\u{3000}b \t\n c ", "a b c"),
             ("㍻", "平成"),
+            ("\u{200b}a\u{ad}b \u{feff} c\u{fe0f}", "ab c"),
+            ("e\u{34f}\u{301}", "é"),
+            ("👨\u{200d}👩", "👨👩"),
         ];
         for (body, content) in same {
             assert_eq!(normalise(body), content, "{body}");

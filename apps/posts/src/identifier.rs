@@ -9,7 +9,7 @@ use headgate_app_common::Secret;
 use headgate_guard::{AddressKey, Ipv6Prefix};
 use ring::{digest, hmac};
 
-use crate::duplicates;
+use crate::{duplicates, invisible::visible};
 
 /// Key of a limit: the kind of subject, and a hash of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,9 +58,11 @@ impl Identifiers {
         Identifier(format!("ip#{:.AUTHOR_DIGITS$}", self.hash(&network)))
     }
 
-    /// Identifier of `nickname` without surrounding space; `None` if nothing is left.
+    /// Identifier of `nickname` without invisible characters and surrounding space; `None` if
+    /// nothing is left.
     pub fn nickname(&self, nickname: &str) -> Option<Identifier> {
-        let nickname = Some(nickname.trim()).filter(|nickname| !nickname.is_empty())?;
+        let seen: String = visible(nickname).collect();
+        let nickname = Some(seen.trim()).filter(|nickname| !nickname.is_empty())?;
         Some(Identifier(format!("nick#{:.AUTHOR_DIGITS$}", self.hash(nickname))))
     }
 
@@ -116,6 +118,15 @@ mod tests {
         }
         assert_ne!(nickname("太 郎"), nickname("太郎"));
         assert_eq!(nickname(" \u{3000} "), None);
+    }
+
+    #[test]
+    fn invisible_characters_make_no_other_nickname() {
+        for same in ["太郎\u{200b}", "太\u{200d}郎", "\u{feff} 太郎 \u{e0041}", "太\0郎"] {
+            assert_eq!(nickname(same), nickname("太郎"), "{same:?}");
+        }
+        assert_eq!(nickname("\u{200b} \u{3164}"), None);
+        assert_ne!(nickname("Taro"), nickname("taro"));
     }
 
     #[test]

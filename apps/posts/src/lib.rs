@@ -21,6 +21,7 @@ pub mod cooldown;
 pub mod denials;
 pub mod duplicates;
 pub mod identifier;
+mod invisible;
 pub mod post;
 pub mod posts;
 pub mod publish;

@@ -5,6 +5,8 @@ use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 use uuid::Uuid;
 
+use crate::invisible::{is_blank, is_unseen};
+
 /// A post before its validation.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
@@ -39,7 +41,7 @@ pub enum Invalid {
     LongNickname,
     /// The body is missing.
     NoBody,
-    /// Fewer than 3 or more than 30 graphemes.
+    /// Fewer than 3 visible graphemes, or more than 30.
     BodyLength,
 }
 
@@ -55,8 +57,7 @@ impl Draft {
             return Err(Invalid::LongNickname);
         }
         let body = stripped(self.body.as_deref()).ok_or(Invalid::NoBody)?;
-        // An emoji of a family is many code points, but one character to its reader.
-        if !(MIN_BODY..=MAX_BODY).contains(&body.graphemes(true).count()) {
+        if !has_valid_length(body) {
             return Err(Invalid::BodyLength);
         }
         Ok(Post {
@@ -69,9 +70,18 @@ impl Draft {
     }
 }
 
-/// Removes surrounding space, full-width space included; `None` if nothing is left.
+/// Removes surrounding space, full-width space included; `None` if nothing is left to be seen.
 fn stripped(text: Option<&str>) -> Option<&str> {
-    text.map(str::trim).filter(|text| !text.is_empty())
+    text.map(str::trim).filter(|text| !is_blank(text))
+}
+
+/// Returns true if `body` is neither too short nor too long. An emoji of a family is many code
+/// points, but one character to its reader, who does not see an invisible one: that makes no body
+/// longer, and is stored, so that it counts towards the maximum.
+fn has_valid_length(body: &str) -> bool {
+    let all = body.graphemes(true).count();
+    let seen = body.graphemes(true).filter(|grapheme| !is_unseen(grapheme)).count();
+    seen >= MIN_BODY && all <= MAX_BODY
 }
 
 // === impl Invalid ===

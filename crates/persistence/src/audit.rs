@@ -32,6 +32,13 @@ const DELETE_OLD: &str = "
         SELECT id FROM audit_log WHERE occurred_at < $1 ORDER BY occurred_at LIMIT $2)
     RETURNING 1";
 
+/// Deletes old entries of one action.
+const DELETE_OLD_OF_ACTION: &str = "
+    DELETE FROM audit_log WHERE id IN (
+        SELECT id FROM audit_log WHERE occurred_at < $1 AND action = $3
+        ORDER BY occurred_at LIMIT $2)
+    RETURNING 1";
+
 /// Deletes old entries about service documents.
 const DELETE_OLD_DOCUMENTS: &str = "
     DELETE FROM audit_logs WHERE audit_id IN (
@@ -98,8 +105,8 @@ impl AuditLog for Database {
     }
 
     async fn prune(&self, before: Timestamp) -> Result<u64, RepositoryError> {
-        Ok(self.delete_old(DELETE_OLD, before).await?
-            + self.delete_old(DELETE_OLD_DOCUMENTS, before).await?)
+        Ok(self.delete_old(DELETE_OLD, before, None).await?
+            + self.delete_old(DELETE_OLD_DOCUMENTS, before, None).await?)
     }
 
     async fn entries(
@@ -119,16 +126,30 @@ impl AuditLog for Database {
 }
 
 impl Database {
+    /// Deletes the entries of `action` from before `before`, and returns their number. Other entries
+    /// stay: a program deletes its own in a database that it shares.
+    pub async fn prune_action(
+        &self,
+        action: &str,
+        before: Timestamp,
+    ) -> Result<u64, RepositoryError> {
+        self.delete_old(DELETE_OLD_OF_ACTION, before, Some(action)).await
+    }
+
     /// Deletes old rows in batches, so that no lock is held for long.
     async fn delete_old(
         &self,
         sql: &'static str,
         before: Timestamp,
+        action: Option<&str>,
     ) -> Result<u64, RepositoryError> {
         let mut total = 0;
         loop {
             let mut session = self.writing().await?;
-            let delete = Statement::new(sql).bind(before).bind(BATCH);
+            let mut delete = Statement::new(sql).bind(before).bind(BATCH);
+            if let Some(action) = action {
+                delete = delete.bind(action);
+            }
             let rows = session.rows(delete).await?.len();
             session.commit().await?;
             total += rows as u64;

@@ -2,15 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use headgate_guard::{InFlight, InFlightLimits};
 use iroh::{
     endpoint::{Connection, VarInt},
     protocol::{AcceptError, ProtocolHandler},
 };
 use iroh_gossip::net::Gossip as Swarm;
 
-/// Maximum number of connections of one peer, and of all: new ids cost nothing.
-const LIMITS: InFlightLimits = InFlightLimits::new(4, 256);
+use super::{addresses::address_of, is_configured, slots::Slots};
+use crate::Node;
 
 /// Error code of a connection that is refused for lack of room.
 const BUSY: VarInt = VarInt::from_u32(1);
@@ -18,15 +17,17 @@ const BUSY: VarInt = VarInt::from_u32(1);
 /// Accepts connections of peers, within limits.
 #[derive(Clone)]
 pub(super) struct PeerAdmission {
+    node: Arc<Node>,
     swarm: Swarm,
-    open: Arc<InFlight>,
+    slots: Arc<Slots>,
 }
 
 // === impl PeerAdmission ===
 
 impl PeerAdmission {
-    pub(super) fn new(swarm: Swarm) -> Self {
-        Self { swarm, open: InFlight::new() }
+    pub(super) fn new(node: &Arc<Node>, swarm: Swarm) -> Self {
+        let slots = Arc::new(Slots::new(node.config.ipv6));
+        Self { node: Arc::clone(node), swarm, slots }
     }
 }
 
@@ -38,7 +39,13 @@ impl fmt::Debug for PeerAdmission {
 
 impl ProtocolHandler for PeerAdmission {
     async fn accept(&self, connection: Connection) -> Result<(), AcceptError> {
-        let Ok(_permit) = self.open.acquire(connection.remote_id(), LIMITS) else {
+        let peer = connection.remote_id();
+        let slot = if is_configured(&self.node, peer) {
+            self.slots.of_configured(peer)
+        } else {
+            self.slots.of_other(peer, address_of(&connection))
+        };
+        let Ok(_slot) = slot else {
             connection.close(BUSY, b"busy");
             return Ok(());
         };

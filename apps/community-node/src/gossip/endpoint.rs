@@ -8,12 +8,16 @@ use iroh::{
     endpoint::{PortmapperConfig, presets},
 };
 
-use super::denied::DenyHook;
+use super::{addresses::PeerAddresses, denied::DenyHook};
 use crate::Node;
 
 /// Binds to `address` only. There is no discovery: the node knows the peers of its configuration,
-/// and those that find it.
-pub(super) async fn bind(node: &Arc<Node>, address: SocketAddr) -> io::Result<Endpoint> {
+/// and those that find it. `peers` has the addresses of those that are connected.
+pub(super) async fn bind(
+    node: &Arc<Node>,
+    address: SocketAddr,
+    peers: PeerAddresses,
+) -> io::Result<Endpoint> {
     let config = &node.config;
     let known = MemoryLookup::from_endpoint_info(config.peers.iter().map(|peer| peer.0.clone()));
     let mut builder = Endpoint::builder(presets::Minimal)
@@ -23,6 +27,7 @@ pub(super) async fn bind(node: &Arc<Node>, address: SocketAddr) -> io::Result<En
         .clear_address_lookup()
         .address_lookup(known)
         .hooks(DenyHook::new(node))
+        .hooks(peers)
         .bind_addr(address)
         .map_err(io::Error::other)?;
     if let Some(secret) = &config.iroh_secret {

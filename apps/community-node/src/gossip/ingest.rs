@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use headgate_guard::{PeerGuard, PeerId};
+use headgate_guard::{PeerGuard, PeerId, PeerLimits};
+use iroh::EndpointId;
 use iroh_gossip::api::Message;
 
+use super::{addresses::PeerAddresses, is_configured};
 use crate::{
     Node,
     metrics::{Kind, Reason},
@@ -12,34 +14,45 @@ use crate::{
         Relay, SERVICE,
         event::{EventBounds, MAX_AGE_SECONDS, VerifiedEvent, claimed_id},
         events::{Events, Publication, Source},
-        limits::{author_limits, peer_limits},
+        limits::{author_limits, other_peer_limits, peer_limits},
     },
 };
 
 /// Prefix of authors' keys, which sets them apart from peers.
 const AUTHORS: &str = "gossip-author";
 
+/// Prefix of the keys of peers that are not configured.
+const OTHERS: &str = "gossip-other";
+
+/// Key of peers whose address is unknown: they have just left.
+const NOWHERE: &str = "nowhere";
+
 /// Publishes the messages that the guards admit.
 #[derive(Clone)]
 pub(super) struct Ingest {
     pub(super) node: Arc<Node>,
     pub(super) events: Arc<Events>,
+    addresses: PeerAddresses,
     peers: PeerGuard,
+    /// Counts peers that are not configured, by address.
+    others: PeerGuard,
     authors: PeerGuard,
 }
 
 // === impl Ingest ===
 
 impl Ingest {
-    pub(super) fn new(node: &Arc<Node>, relay: &Relay) -> Self {
+    pub(super) fn new(node: &Arc<Node>, relay: &Relay, addresses: PeerAddresses) -> Self {
         let backend = node.guards.clone();
-        // The name is valid. If it were not, authors would be counted like peers, under other ids.
-        let authors = backend.clone().namespace(AUTHORS).unwrap_or_else(|_| backend.clone());
+        // The names are valid. If they were not, all would be counted like peers, under other ids.
+        let named = |name| backend.clone().namespace(name).unwrap_or_else(|_| backend.clone());
         Self {
             node: Arc::clone(node),
             events: Arc::clone(relay.events()),
+            addresses,
+            others: PeerGuard::new(other_limits(node), named(OTHERS)),
+            authors: PeerGuard::new(node.relay.with(author_limits), named(AUTHORS)),
             peers: PeerGuard::new(node.relay.with(peer_limits), backend),
-            authors: PeerGuard::new(node.relay.with(author_limits), authors),
         }
     }
 
@@ -48,6 +61,7 @@ impl Ingest {
         let mut changes = self.node.relay.subscribe();
         loop {
             self.peers.replace(self.node.relay.with(peer_limits));
+            self.others.replace(other_limits(&self.node));
             self.authors.replace(self.node.relay.with(author_limits));
             if changes.changed().await.is_err() {
                 return;
@@ -62,7 +76,7 @@ impl Ingest {
         if self.node.denies_key(&peer) {
             return self.reject(Reason::Denied, Kind::Gossip);
         }
-        if self.peers.admit(PeerId::Node(&peer)).await.is_err() {
+        if !self.admits(message.delivered_from, &peer).await {
             return self.reject(Reason::RateLimit, Kind::Gossip);
         }
         let Ok(json) = str::from_utf8(&message.content) else {
@@ -91,6 +105,18 @@ impl Ingest {
         }
     }
 
+    /// Counts a message of `id`, whose text is `peer`.
+    async fn admits(&self, id: EndpointId, peer: &str) -> bool {
+        if !is_configured(&self.node, id) {
+            let address = self.addresses.of(id);
+            let source = address.map_or(PeerId::Node(NOWHERE), PeerId::Address);
+            if self.others.admit(source).await.is_err() {
+                return false;
+            }
+        }
+        self.peers.admit(PeerId::Node(peer)).await.is_ok()
+    }
+
     fn read(&self, topic: &str, json: &str) -> Option<VerifiedEvent> {
         let bounds = self.node.relay.with(|document| EventBounds::of(&document.limits));
         let event = VerifiedEvent::read(json, bounds, self.node.seconds()).ok()?;
@@ -102,4 +128,9 @@ impl Ingest {
     fn reject(&self, reason: Reason, kind: Kind) {
         self.node.metrics.reject_kind(SERVICE, reason, kind);
     }
+}
+
+fn other_limits(node: &Node) -> PeerLimits {
+    let has_configured_peers = !node.config.peers.is_empty();
+    node.relay.with(|document| other_peer_limits(document, has_configured_peers))
 }

@@ -51,6 +51,17 @@ pub(crate) fn peer_limits(document: &RelayDocument) -> PeerLimits {
     PeerLimits { enabled: document.rate_limit.enabled, escalation, ..limits }
 }
 
+/// Limits of peers that are not configured, by address, besides those of all peers. Half of what all
+/// peers may send is left for configured ones, if there are any.
+pub(crate) fn other_peer_limits(
+    document: &RelayDocument,
+    has_configured_peers: bool,
+) -> PeerLimits {
+    let global = document.rate_limit.gossip.global;
+    let part = if has_configured_peers { global.div_ceil(2) } else { global };
+    PeerLimits { global: Some(per_minute(part)), ..peer_limits(document) }
+}
+
 /// Limits of one author over gossip, whichever peers deliver its events.
 pub(crate) fn author_limits(document: &RelayDocument) -> PeerLimits {
     let (_, by_pubkey) = document.rate_limit.ws.events();
@@ -101,6 +112,11 @@ mod tests {
         let peers = peer_limits(&document);
         assert_eq!(limit_of(peers.per_peer.as_ref()), 600);
         assert_eq!(limit_of(peers.global.as_ref()), 6_000);
+        for (has_configured_peers, part) in [(true, 3_000), (false, 6_000)] {
+            let others = other_peer_limits(&document, has_configured_peers);
+            assert_eq!(limit_of(others.per_peer.as_ref()), 600);
+            assert_eq!(limit_of(others.global.as_ref()), part);
+        }
         let authors = author_limits(&document);
         assert_eq!((limit_of(authors.per_peer.as_ref()), authors.global), (7, None));
     }
@@ -111,6 +127,7 @@ mod tests {
         document.rate_limit.enabled = false;
         assert!(!websocket_limits(&document, MAX_CONNECTIONS).enabled);
         assert!(!peer_limits(&document).enabled);
+        assert!(!other_peer_limits(&document, true).enabled);
         assert!(!author_limits(&document).enabled);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{events::Published, filter::Query};
+use super::{events::Published, filter::Query, footprint, subscription_budget::SubscriptionBytes};
 
 /// Maximum number of subscriptions of a connection.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 20;
@@ -22,9 +22,15 @@ pub(crate) struct SubscriptionId(Box<str>);
 #[derive(Debug)]
 struct Subscription {
     queries: Vec<Query>,
-    bytes: usize,
+    bytes: SubscriptionBytes,
     /// Events up to this sequence number were sent already.
     after: u64,
+}
+
+/// Memory of a subscription, in bytes.
+pub(crate) fn footprint(id: &SubscriptionId, queries: &[Query]) -> usize {
+    let queries: usize = queries.iter().map(Query::footprint).sum();
+    queries + footprint::text(id.as_str()) + footprint::slot::<(SubscriptionId, Subscription)>()
 }
 
 // === impl Subscriptions ===
@@ -34,18 +40,18 @@ impl Subscriptions {
     pub(crate) fn has_room_for(&self, id: &SubscriptionId, bytes: usize) -> bool {
         let others = self.0.iter().filter(|(other, _)| *other != id);
         let (count, held) = others.fold((0, 0), |(count, held), (_, subscription)| {
-            (count + 1, held + subscription.bytes)
+            (count + 1, held + subscription.bytes.count())
         });
         count < MAX_SUBSCRIPTIONS && held + bytes <= MAX_BYTES
     }
 
-    /// Adds a subscription of this size to new events that match `queries`, after the sequence
+    /// Adds a subscription that takes `bytes` to new events that match `queries`, after the sequence
     /// number `after`.
-    pub(crate) fn open(
+    pub(super) fn open(
         &mut self,
         id: SubscriptionId,
         queries: Vec<Query>,
-        bytes: usize,
+        bytes: SubscriptionBytes,
         after: u64,
     ) {
         self.0.insert(id, Subscription { queries, bytes, after });
@@ -86,7 +92,9 @@ impl SubscriptionId {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use prometheus::IntGauge;
+
+    use super::{super::subscription_budget::SubscriptionBudget, *};
 
     #[test]
     fn names_are_short_texts() {
@@ -101,10 +109,11 @@ mod tests {
     #[test]
     fn there_is_room_for_a_bounded_number_and_for_the_same_again() {
         let mut subscriptions = Subscriptions::default();
+        let budget = SubscriptionBudget::new(100, IntGauge::new("used", "-").unwrap());
         let id = |n: usize| SubscriptionId::read(&format!("\"s{n}\"")).unwrap();
         for n in 0..MAX_SUBSCRIPTIONS {
             assert!(subscriptions.has_room_for(&id(n), 1));
-            subscriptions.open(id(n), Vec::new(), 1, 0);
+            subscriptions.open(id(n), Vec::new(), budget.take(1).unwrap(), 0);
         }
         assert!(!subscriptions.has_room_for(&id(MAX_SUBSCRIPTIONS), 1));
         assert!(subscriptions.has_room_for(&id(0), 1));

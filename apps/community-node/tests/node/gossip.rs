@@ -3,5 +3,6 @@
 mod denied;
 mod exchange;
 mod limits;
+mod others;
 mod peer;
 mod privacy;

@@ -33,6 +33,7 @@ async fn spelling_variants_are_duplicates(server: Server) {
         "らーめん big 食べたい",
         "ﾗｰﾒﾝ ＢＩＧ 食べたい",
         "\u{3000}ラーメン\u{3000} Big\n食べたい ",
+        "\u{200b}ラー\u{ad}メン Big\u{fe0f} 食\u{200d}べ\u{3164}たい\u{e0041}",
     ];
     for body in same {
         is_duplicate(&server.post("192.0.2.2", "次郎", body).await);

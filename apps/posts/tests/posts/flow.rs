@@ -13,6 +13,7 @@ on_every_store!(
     a_refused_post_starts_no_cooldown,
     a_malformed_request_is_refused_before_the_limit,
     spaces_around_a_nickname_do_not_bypass_its_cooldown,
+    invisible_characters_in_a_nickname_do_not_bypass_its_cooldown,
     a_post_needs_a_nickname,
     the_api_cannot_clear_a_cooldown,
 );
@@ -81,6 +82,14 @@ async fn a_malformed_request_is_refused_before_the_limit(server: Server) {
 async fn spaces_around_a_nickname_do_not_bypass_its_cooldown(server: Server) {
     server.post("192.0.2.1", " 太郎 ", "最初の投稿").await.is_created();
     for (address, same) in [("192.0.2.2", "太郎"), ("192.0.2.3", "\u{3000}太郎\u{3000}")] {
+        server.post(address, same, "次の投稿").await.is_limited();
+    }
+}
+
+async fn invisible_characters_in_a_nickname_do_not_bypass_its_cooldown(server: Server) {
+    server.post("192.0.2.1", "太郎", "最初の投稿").await.is_created();
+    for (address, same) in [("192.0.2.2", "太郎\u{200b}"), ("192.0.2.3", "\u{feff}太\u{fe0f}郎")]
+    {
         server.post(address, same, "次の投稿").await.is_limited();
     }
 }

@@ -2,7 +2,11 @@
 
 use crate::{harness::Server, on_every_store};
 
-on_every_store!(lengths_are_counted_in_graphemes, surrounding_space_is_not_stored);
+on_every_store!(
+    lengths_are_counted_in_graphemes,
+    surrounding_space_is_not_stored,
+    joiners_of_emoji_are_stored,
+);
 
 const NO_NICKNAME: &str = "ニックネームを入力してください";
 const LONG_NICKNAME: &str = "ニックネームは20文字以内で入力してください";
@@ -19,12 +23,15 @@ async fn lengths_are_counted_in_graphemes(server: Server) {
     let refused = [
         ("", "テスト投稿", NO_NICKNAME),
         (" \u{3000}\t", "テスト投稿", NO_NICKNAME),
+        ("\u{200b} \u{3164}", "テスト投稿", NO_NICKNAME),
         (&long, "テスト投稿", LONG_NICKNAME),
         // Three graphemes, but 21 code points, which count here.
         (&FAMILY.repeat(3), "テスト投稿", LONG_NICKNAME),
         ("太郎", "", NO_BODY),
         ("太郎", "\u{3000} \n", NO_BODY),
+        ("太郎", "\u{200b}\u{feff} \u{200b}", NO_BODY),
         ("太郎", "ああ", BODY_LENGTH),
+        ("太郎", "あ\u{200b}\u{ad}\u{200b}あ", BODY_LENGTH),
         ("太郎", " ああ\u{3000}", BODY_LENGTH),
         ("太郎", &emoji(2), BODY_LENGTH),
         ("太郎", &"あ".repeat(31), BODY_LENGTH),
@@ -57,4 +64,12 @@ async fn surrounding_space_is_not_stored(server: Server) {
         (&shown["nickname"], &shown["body"]),
         (&"太 郎".into(), &"中の 空白\u{3000}は残る".into())
     );
+}
+
+async fn joiners_of_emoji_are_stored(server: Server) {
+    let reply = server.post("192.0.2.1", FAMILY, &FAMILY.repeat(3)).await;
+    reply.is_created();
+    let id = reply.json()["id"].as_str().unwrap().to_owned();
+    let shown = server.get(&format!("/api/posts/{id}")).await.json();
+    assert_eq!((&shown["nickname"], &shown["body"]), (&FAMILY.into(), &FAMILY.repeat(3).into()));
 }

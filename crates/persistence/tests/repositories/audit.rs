@@ -11,6 +11,7 @@ on_both!(
     resets_can_be_recorded,
     settling_updates_the_outcome,
     pruning_deletes_old_entries_in_batches,
+    pruning_an_action_leaves_other_entries,
 );
 
 async fn changes_are_recorded_with_before_and_after(home: &Home) {
@@ -139,6 +140,20 @@ async fn pruning_deletes_old_entries_in_batches(home: &Home) {
         documents.changes(&headgate_service_config::AuditFilter::default()).await.unwrap().len(),
         1
     );
+}
+
+async fn pruning_an_action_leaves_other_entries(home: &Home) {
+    let database = home.migrated().await;
+    let mut recorded = Vec::new();
+    for (action, millis) in [("report.submit", 0), ("report.submit", 1), ("other", 0)] {
+        let entry = AuditEntry { action: action.to_owned(), ..reset("ada", millis) };
+        recorded.push(database.record(&entry).await.unwrap());
+    }
+    assert_eq!(database.prune_action("report.submit", at(1)).await.unwrap(), 1);
+    assert_eq!(database.prune_action("report.submit", at(1)).await.unwrap(), 0);
+    let (.., audit) = everything(&database).await;
+    let left: Vec<_> = audit.iter().rev().map(|entry| entry.id).collect();
+    assert_eq!(left, recorded[1..]);
 }
 
 /// The entry of a reset by `actor`.

@@ -12,7 +12,7 @@ use crate::{
         filter::{Query, queries},
         frame::{Parts, parts},
         reply::Reply,
-        subscriptions::{MAX_BYTES, SubscriptionId},
+        subscriptions::{self, MAX_BYTES, SubscriptionId},
     },
 };
 
@@ -22,6 +22,9 @@ const NO_NAME: &str = "invalid: a subscription id of 1 to 64 bytes is required";
 /// Reasons for too many subscriptions, and for one that is too large by itself.
 const TOO_MANY: &str = "restricted: too many subscriptions";
 const TOO_LARGE: &str = "restricted: the subscription takes more than 256 KiB of memory";
+
+/// Reason for a subscription while those of all clients take too much memory.
+const NO_ROOM: &str = "error: the relay has too many subscriptions, try again later";
 
 impl Connection {
     /// Handles `REQ`.
@@ -66,7 +69,7 @@ impl Connection {
         id: SubscriptionId,
         queries: Vec<Query>,
     ) -> Result<(), Disconnected> {
-        let bytes = queries.iter().map(Query::footprint).sum();
+        let bytes = subscriptions::footprint(&id, &queries);
         if !self.subscriptions.has_room_for(&id, bytes) {
             self.relay.reject(Reason::Restricted, Kind::Req);
             // Closing others helps, unless this one alone is too large.
@@ -86,6 +89,12 @@ impl Connection {
                 Entry::Dropped => return Ok(()),
             }
         }
+        // It replaces one of the same name, whose memory is free then.
+        self.subscriptions.close(&id);
+        let Some(bytes) = self.relay.subscription_budget.take(bytes) else {
+            self.relay.reject(Reason::Restricted, Kind::Req);
+            return self.refuse(&id, NO_ROOM).await;
+        };
         let node = &self.relay.node;
         let is_shown = |event: &VerifiedEvent| !node.denies_author(event.author());
         let backfill = self.relay.events.backfill(&queries, node.seconds(), is_shown).await;

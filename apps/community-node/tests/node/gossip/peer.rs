@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use iroh::{
     Endpoint, EndpointAddr, RelayMode,
     address_lookup::memory::MemoryLookup,
-    endpoint::{PortmapperConfig, presets},
+    endpoint::{Connection, PortmapperConfig, presets},
     protocol::Router,
 };
 use iroh_gossip::{
@@ -30,13 +30,17 @@ pub(crate) struct TestPeer {
 
 impl TestPeer {
     pub(crate) async fn start() -> Self {
+        Self::start_at("127.0.0.1:0").await
+    }
+
+    pub(crate) async fn start_at(address: &str) -> Self {
         let lookup = MemoryLookup::new();
         let endpoint = Endpoint::builder(presets::Minimal)
             .relay_mode(RelayMode::Disabled)
             .portmapper_config(PortmapperConfig::Disabled)
             .clear_ip_transports()
             .address_lookup(lookup.clone())
-            .bind_addr("127.0.0.1:0")
+            .bind_addr(address)
             .unwrap()
             .bind()
             .await
@@ -83,6 +87,11 @@ impl TestPeer {
         self.lookup.add_endpoint_info(node.clone());
         let topic = self.gossip.subscribe(topic_id(topic), vec![node.id]).await.unwrap();
         self.topic = Some(topic.split());
+    }
+
+    /// Opens a connection, and sends nothing.
+    pub(crate) async fn connect(&self, node: EndpointAddr) -> Connection {
+        self.router.endpoint().connect(node, iroh_gossip::ALPN).await.unwrap()
     }
 
     /// Sends a message to its neighbours only.

@@ -1,11 +1,12 @@
 //! Bounds of frames, and answers to invalid ones.
 
+use headgate_community_node::relay::Bounds;
 use nostr_sdk::{EventBuilder, Keys, Kind, Tag, Timestamp as At};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{
-    harness::{Running, note},
+    harness::{Running, Start, note},
     wire::Wire,
 };
 
@@ -172,6 +173,39 @@ async fn a_subscription_that_is_too_large_by_itself_is_refused_as_such() {
     let reason = "restricted: the subscription takes more than 256 KiB of memory";
     assert_eq!(wire.next().await, json!(["CLOSED", "large", reason]));
     wire.ask("small", json!({"#t": ["rust"]})).await;
+}
+
+#[tokio::test]
+async fn the_memory_of_all_subscriptions_is_bounded() {
+    let start =
+        Start::new().bounds(Bounds { max_subscription_bytes: 100_000, ..Bounds::default() });
+    let node = start.on(json!({})).await;
+    let values: Vec<String> = (0..200).map(|n| format!("topic {n}")).collect();
+    let large = json!({"#t": values});
+    let mut wires = [Wire::open(&node).await, Wire::open(&node).await];
+    let mut opened = 0;
+    let refused = loop {
+        let name = format!("s{opened}");
+        wires[0].send(json!(["REQ", name, large])).await;
+        let answer = wires[0].next().await;
+        if answer[0] == "CLOSED" {
+            break answer;
+        }
+        assert_eq!(answer, json!(["EOSE", name]));
+        opened += 1;
+    };
+    let reason = "error: the relay has too many subscriptions, try again later";
+    assert_eq!(refused, json!(["CLOSED", format!("s{opened}"), reason]));
+    wires[1].send(json!(["REQ", "other", large])).await;
+    assert_eq!(wires[1].next().await, json!(["CLOSED", "other", reason]));
+    // One takes the place of another, by its name or after it was closed.
+    assert!(opened >= 2, "{opened}");
+    wires[0].ask("s0", large.clone()).await;
+    wires[0].send(json!(["CLOSE", "s0"])).await;
+    wires[0].ask("s1", large.clone()).await;
+    wires[1].ask("other", large).await;
+    drop(wires);
+    node.counted("ws_subscription_bytes 0").await;
 }
 
 #[tokio::test]

@@ -249,6 +249,27 @@ fn commands_in_the_guide_render() {
 }
 
 #[test]
+fn two_secrets_of_vault_with_one_file_name_are_rejected() {
+    let helm = require!(Helm::find());
+    let chart = path("helm/headgate").display().to_string();
+    let template = |files: [&str; 2]| {
+        let secrets =
+            files.map(|file| json!({"path": "secret/data/x", "key": "k", "mountPath": file}));
+        let vault = format!("vault={}", json!({"enabled": true, "role": "r", "secrets": secrets}));
+        let auth = "config.auth.mode=off";
+        helm.template(&["x", chart.as_str(), "--set", auth, "--set-json", vault.as_str()])
+    };
+    for files in [["/a/password", "/b/password"], ["/a/password", "/a/password"]] {
+        let output = template(files).expect_err("two secrets with one name");
+        let expected = format!("{} and {} have the same file name", files[0], files[1]);
+        assert!(output.contains(&expected), "{output}");
+    }
+    let output = template(["/a/password", "/b/secret"]).unwrap_or_else(|output| panic!("{output}"));
+    assert!(output.contains("agent-inject-secret-password: \"secret/data/x\""), "{output}");
+    assert!(output.contains("secret-volume-path-secret: \"/b\""), "{output}");
+}
+
+#[test]
 fn invalid_values_are_rejected_with_a_message() {
     let helm = require!(Helm::find());
     let chart = path("helm/headgate").display().to_string();

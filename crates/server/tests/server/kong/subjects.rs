@@ -103,3 +103,39 @@ async fn no_header_bypasses_the_limit() {
     let twice: [(&str, &[u8]); 2] = [("x-key", b"a\tb"), ("x-key", b"fresh")];
     assert_eq!(gateway.get_bytes(&twice).await.status, 429);
 }
+
+#[tokio::test]
+async fn no_header_is_counted_as_the_address_of_another_client() {
+    let server = server().await;
+    let rule = serde_json::json!({"scope": "user", "identifier_pattern": "*", "limit": 100,
+        "window_seconds": 8_640_000});
+    server.create_rule(&rule).await;
+    let cases = [
+        (
+            "limit_by = \"header\", header_name = \"x-key\"",
+            [
+                "ip:203.0.113.9",
+                "ip:2001:db8:1:2::/64",
+                "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709",
+            ],
+        ),
+        (
+            "attributes = { user = \"$header.x-key\" }",
+            [
+                "ip:203.0.113.10",
+                "ip:2001:db8:1:3::/64",
+                "sha1:a9993e364706816aba3e25717850c26c9cd0d89d",
+            ],
+        ),
+    ];
+    for (conf, values) in cases {
+        let gateway = require!(Gateway::start(server.grpc_address, conf).await);
+        for value in values {
+            let first = gateway.get(&[("x-key", value)]).await;
+            assert_eq!(headers(&first)[1], "99", "{value}: {}", gateway.log());
+            assert_eq!(left(&server, "user", value).await, 100, "{value}");
+            let second = gateway.get(&[("x-key", value)]).await;
+            assert_eq!(headers(&second)[1], "98", "{value}: {}", gateway.log());
+        }
+    }
+}

@@ -135,7 +135,7 @@ end
 local function bounded(name, value)
   local text = tostring(value)
   if IDENTIFIERS[name] then
-    return subject.clean(text)
+    return subject.named(text)
   end
   if not is_utf8(text) then
     text = encoded(text)

@@ -19,15 +19,26 @@ function _M.digest(text)
   return hex(sha1_bin(text))
 end
 
+local function hashed(text)
+  return "sha1:" .. _M.digest(text)
+end
+
 -- Replaces a value that the server would reject by its hash, so that it is counted.
 local function clean(text)
   if text == "" or #text > MAX_BYTES or find(text, "[^\32-\122|~]") then
-    return "sha1:" .. _M.digest(text)
+    return hashed(text)
   end
   return text
 end
 
-_M.clean = clean
+-- The subject of a value that was found in a request. One that looks like a subject of ours is replaced by its hash:
+-- a header must not be counted as the address of another client.
+function _M.named(value)
+  if find(value, "^ip:") or find(value, "^sha1:") then
+    return hashed(value)
+  end
+  return clean(value)
+end
 
 -- The eight groups of an IPv6 address, or nil if it is not one.
 local function network(address)
@@ -104,7 +115,7 @@ local FINDERS = {
 function _M.of(conf)
   local found = FINDERS[conf.limit_by](conf)
   if found and found ~= "" then
-    return clean(tostring(found))
+    return _M.named(tostring(found))
   end
   return _M.address(kong.client.get_forwarded_ip(), conf.ipv6_prefix_length)
 end

@@ -15,7 +15,7 @@ use super::{
     },
     charge::Charge,
 };
-use crate::quota::Metric;
+use crate::{quota::Metric, reports::ACTION};
 
 /// A report of a public key or an event.
 #[derive(Deserialize)]
@@ -25,9 +25,6 @@ pub(in super::super) struct Report {
     event_id: Option<String>,
     reason: String,
 }
-
-/// Audit action.
-const ACTION: &str = "report.submit";
 
 /// `POST /v1/reports`
 pub(in super::super) async fn report(
