@@ -68,12 +68,27 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
 /// Returns the error of JSON that is not a `T`: all invalid fields, or the position of the parser.
 #[cold]
 fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> ApiError {
-    let (object, mut wrong) = unknown::parse::<T>(text);
+    let (object, mut wrong) = unknown::parse::<T>(String::new(), text);
     if wrong.is_empty() {
         return ApiError::BadBody(format!("the body does not fit: {}", excerpt(error)));
     }
     wrong.extend(object.map(T::problems).unwrap_or_default());
     ApiError::Invalid(wrong)
+}
+
+/// Parses a part of a body, at `path`. Returns all unknown fields of one that does not fit.
+pub(super) fn parse_part<'a, T: Deserialize<'a>>(
+    path: String,
+    text: &'a str,
+) -> Result<T, Vec<Detail>> {
+    serde_json::from_str(text).map_err(|error| {
+        let (_, unknown) = unknown::parse::<T>(path.clone(), text);
+        if unknown.is_empty() {
+            vec![Detail::at(path, "invalid", format!("does not fit: {}", excerpt(&error)))]
+        } else {
+            unknown
+        }
+    })
 }
 
 /// Returns the message without the middle of a long one, which repeats a value: the position is at

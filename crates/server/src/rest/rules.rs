@@ -1,6 +1,7 @@
 //! `/api/v1/ratelimit/rules`: reading and writing rules.
 
 pub(super) mod apply;
+mod items;
 mod lease;
 mod limit;
 mod seen;
