@@ -116,6 +116,16 @@ impl ManageRules {
         self.write_one(RuleChange::Delete(id), by).await
     }
 
+    /// Deletes a rule, on condition that its `updated_at` is still `expected`.
+    pub async fn delete_if_unchanged(
+        &self,
+        id: RuleId,
+        expected: Timestamp,
+        by: &Author,
+    ) -> Result<RateLimitRule, ManageError> {
+        self.write_one(RuleChange::DeleteIfUnchanged(id, expected), by).await
+    }
+
     /// Computes the changes that make the rules those that `fill` adds to a list. Rules that are
     /// not among them are kept, unless `prune` is set.
     pub async fn plan<E: From<ManageError> + Send + 'static>(
