@@ -96,6 +96,13 @@ impl Sessions {
         Some(session.clone())
     }
 
+    /// Returns the session with this secret, if it has not ended, without marking it as used: an
+    /// event stream in a forgotten tab does not keep it.
+    pub fn peek(&self, secret: &str) -> Option<Session> {
+        let now = self.clock.now();
+        self.kept().get(&hashed(secret)).filter(|session| self.lives(session, now)).cloned()
+    }
+
     /// Ends the session with this secret.
     pub fn close(&self, secret: &str) {
         self.kept().remove(&hashed(secret));
@@ -174,7 +181,10 @@ mod tests {
         assert!(sessions.find(&secret).is_none(), "eight hours are over");
 
         let (secret, _) = sessions.open(Actor::anonymous(), None).unwrap();
-        clock.advance(HOUR);
+        clock.advance(HOUR / 2);
+        assert!(sessions.peek(&secret).is_some());
+        clock.advance(HOUR / 2);
+        assert!(sessions.peek(&secret).is_none(), "idle for an hour");
         assert!(sessions.find(&secret).is_none(), "idle for an hour");
     }
 
