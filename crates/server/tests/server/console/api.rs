@@ -123,7 +123,14 @@ async fn events_are_listed_newest_first_with_their_deliveries() {
     let older =
         server.admin("GET", &format!("/api/v1/events?order=newest&before={before}"), "").await;
     assert_eq!(older.json()["events"][0]["event_type"], "QUOTA_THRESHOLD_REACHED");
-    for wrong in ["order=sideways", "before=-1", "deliveries=perhaps"] {
+    for wrong in [
+        "order=sideways",
+        "order=newest&before=-1",
+        "deliveries=perhaps",
+        "before=5",
+        "order=oldest&before=5",
+        "order=newest&after=5",
+    ] {
         assert_eq!(
             server.admin("GET", &format!("/api/v1/events?{wrong}"), "").await.status,
             400,
