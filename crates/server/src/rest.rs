@@ -41,6 +41,7 @@ mod state;
 mod surface;
 mod text_buffer;
 mod time;
+mod unique_json;
 mod usage;
 
 use std::sync::Arc;

@@ -75,6 +75,26 @@ async fn problems_with_the_form_of_rules_are_reported_with_their_places() {
     assert!(refused.text.contains("rules must be a list"), "{}", refused.text);
 }
 
+#[tokio::test]
+async fn nested_objects_of_rules_have_no_duplicate_keys() {
+    let server = Server::start(&[]).await;
+    let start = r#""name":"n","window_seconds":60"#;
+    for rest in [
+        r#""limit":{"by":"plan","free":1,"free":9,"default":1}"#,
+        r#""limit":1,"when":{"path":"/a","path":"/b"}"#,
+        r#""limit":1,"when":{"size":{"min":1,"min":2}}"#,
+        r#""limit":1,"per":["a"],"lease":{"share_percent":1,"share_percent":50,"hold_ms":100}"#,
+    ] {
+        let rule = format!("{{{start},{rest}}}");
+        for (method, body) in [("POST", rule.clone()), ("PUT", format!(r#"{{"rules":[{rule}]}}"#))]
+        {
+            let refused = server.admin(method, RULES, &body).await;
+            assert_eq!(refused.status, 400, "{body}: {}", refused.text);
+            assert!(refused.text.contains("duplicate"), "{body}: {}", refused.text);
+        }
+    }
+}
+
 async fn a_plan_is_applied_exactly_or_not_at_all(server: &Server) {
     server.create_rule(&rule("old", 1, 60)).await;
     let put = async |dry_run: bool, revision: Value| {
