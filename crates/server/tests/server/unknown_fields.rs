@@ -166,6 +166,29 @@ async fn empty_and_duplicate_parameters_are_refused() {
 }
 
 #[tokio::test]
+async fn requests_without_fields_refuse_a_body() {
+    let server = Server::start(&[]).await;
+    let body = r#"{"checks":[{"scope":"user","identifier":"u1","cost":3}]}"#;
+    let reserved = server.post("/api/v1/ratelimit/reservations", body).await.json();
+    let one = format!("/api/v1/ratelimit/reservations/{}", reserved["id"].as_str().unwrap());
+    let cancel = format!("{one}/cancel");
+    let refused = server.post(&cancel, r#"{"cost":3}"#).await;
+    assert_eq!(listed(&refused), unknown(&["cost"]));
+    assert_eq!(refused.details()[0].1, "unknown field \"cost\"; this request has no fields");
+    assert_eq!(server.get(&one).await.status, 200, "it is not cancelled");
+    assert_eq!(server.post(&cancel, "{}").await.status, 200);
+
+    for path in ["/api/v1/ratelimit/leases/l1/release", "/api/v1/quotas/q1/reservations/r1/cancel"]
+    {
+        let refused = server.admin("POST", path, r#"{"cost":3}"#).await;
+        assert_eq!(listed(&refused), unknown(&["cost"]), "{path}");
+        assert_eq!(server.admin("POST", path, "").await.status, 404, "{path}");
+    }
+    let refused = server.admin("POST", "/api/v1/config/reload", r#"{"dry_run":true}"#).await;
+    assert_eq!(listed(&refused), unknown(&["dry_run"]));
+}
+
+#[tokio::test]
 async fn a_misspelt_parameter_about_a_key_takes_nothing() {
     let server = Server::start(&[]).await;
     let known = "known here: algorithm, key, permits";

@@ -83,7 +83,11 @@ impl<'f, D> Lenient<'f, D> {
         let mut found = self.found.borrow_mut();
         if found.len() < MAX_LISTED {
             let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
-            let message = format!("unknown field {shown:?}; known here: {}", known.join(", "));
+            let message = if known.is_empty() {
+                format!("unknown field {shown:?}; this request has no fields")
+            } else {
+                format!("unknown field {shown:?}; known here: {}", known.join(", "))
+            };
             found.push(Detail::at(self.field(&shown), "unknown", message));
         }
     }
