@@ -20,6 +20,9 @@ use crate::config::ConsoleConfig;
 /// Maximum number of sessions; beyond it, the least recently used one is evicted.
 const MAX_SESSIONS: usize = 1024;
 
+/// The same for one actor, who would otherwise sign everyone else out.
+const MAX_SESSIONS_OF_ACTOR: usize = 32;
+
 const SECRET_BYTES: usize = 32;
 
 /// Key of a session: a digest, so that a memory dump reveals no session secret.
@@ -74,12 +77,8 @@ impl Sessions {
         if kept.len() >= MAX_SESSIONS {
             kept.retain(|_, session| self.lives(session, now));
         }
-        if kept.len() >= MAX_SESSIONS {
-            let oldest = kept.iter().min_by_key(|(_, session)| session.used_at);
-            if let Some(oldest) = oldest.map(|(digest, _)| *digest) {
-                kept.remove(&oldest);
-            }
-        }
+        evict_beyond(MAX_SESSIONS_OF_ACTOR, &mut kept, |it| it.actor.name == session.actor.name);
+        evict_beyond(MAX_SESSIONS, &mut kept, |_| true);
         kept.insert(hashed(&secret), session.clone());
         Ok((secret, session))
     }
@@ -95,6 +94,13 @@ impl Sessions {
         }
         session.used_at = now;
         Some(session.clone())
+    }
+
+    /// Returns the session with this secret, if it has not ended, without marking it as used: an
+    /// event stream in a forgotten tab does not keep it.
+    pub fn peek(&self, secret: &str) -> Option<Session> {
+        let now = self.clock.now();
+        self.kept().get(&hashed(secret)).filter(|session| self.lives(session, now)).cloned()
     }
 
     /// Ends the session with this secret.
@@ -122,6 +128,23 @@ impl Sessions {
     }
 }
 
+/// Makes room for one more of the sessions that `is_meant` selects: evicts the least recently used
+/// one if there are `max`.
+fn evict_beyond(
+    max: usize,
+    kept: &mut HashMap<Digest, Session>,
+    is_meant: impl Fn(&Session) -> bool,
+) {
+    let counted = || kept.iter().filter(|(_, session)| is_meant(session));
+    if counted().count() < max {
+        return;
+    }
+    let oldest = counted().min_by_key(|(_, session)| session.used_at);
+    if let Some(oldest) = oldest.map(|(digest, _)| *digest) {
+        kept.remove(&oldest);
+    }
+}
+
 fn hashed(secret: &str) -> Digest {
     let mut out = Digest::default();
     out.copy_from_slice(digest(&SHA256, secret.as_bytes()).as_ref());
@@ -142,6 +165,10 @@ mod tests {
         (Sessions::new(&config, Arc::clone(&clock) as _), clock)
     }
 
+    fn named(name: &str) -> Actor {
+        Actor { name: name.to_owned().into(), role: None }
+    }
+
     #[test]
     fn a_session_ends_when_idle_and_after_its_lifetime() {
         let (sessions, clock) = sessions();
@@ -154,7 +181,10 @@ mod tests {
         assert!(sessions.find(&secret).is_none(), "eight hours are over");
 
         let (secret, _) = sessions.open(Actor::anonymous(), None).unwrap();
-        clock.advance(HOUR);
+        clock.advance(HOUR / 2);
+        assert!(sessions.peek(&secret).is_some());
+        clock.advance(HOUR / 2);
+        assert!(sessions.peek(&secret).is_none(), "idle for an hour");
         assert!(sessions.find(&secret).is_none(), "idle for an hour");
     }
 
@@ -171,6 +201,22 @@ mod tests {
     }
 
     #[test]
+    fn an_actor_evicts_only_its_own_sessions() {
+        let (sessions, clock) = sessions();
+        let (other, _) = sessions.open(named("other"), None).unwrap();
+        let mut own = Vec::new();
+        for _ in 0..MAX_SESSIONS {
+            clock.advance(Duration::from_millis(1));
+            own.push(sessions.open(named("busy"), None).unwrap().0);
+        }
+        assert_eq!(sessions.kept().len(), MAX_SESSIONS_OF_ACTOR + 1);
+        assert!(sessions.find(&other).is_some());
+        let (old, new) = own.split_at(MAX_SESSIONS - MAX_SESSIONS_OF_ACTOR);
+        assert!(old.iter().all(|secret| sessions.find(secret).is_none()));
+        assert!(new.iter().all(|secret| sessions.find(secret).is_some()));
+    }
+
+    #[test]
     fn the_number_of_sessions_is_bounded() {
         let (sessions, clock) = sessions();
         let (first, _) = sessions.open(Actor::anonymous(), None).unwrap();
@@ -178,9 +224,9 @@ mod tests {
         let (second, _) = sessions.open(Actor::anonymous(), None).unwrap();
         clock.advance(Duration::from_secs(1));
         sessions.find(&first).unwrap();
-        for _ in 0..MAX_SESSIONS - 1 {
+        for i in 0..MAX_SESSIONS - 1 {
             clock.advance(Duration::from_millis(1));
-            sessions.open(Actor::anonymous(), None).unwrap();
+            sessions.open(named(&i.to_string()), None).unwrap();
         }
         assert_eq!(sessions.kept().len(), MAX_SESSIONS);
         assert!(sessions.find(&second).is_none(), "it was not used for longest");

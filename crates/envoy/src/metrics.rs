@@ -49,8 +49,12 @@ pub(crate) struct RuleCounters {
 #[derive(Default)]
 struct RuleLabels {
     configured: HashSet<(String, String)>,
+    /// Domains of configured rules. Any other domain is a value of requests.
+    domains: HashSet<String>,
     /// Labels that hold values of requests.
     detailed: HashSet<(String, String)>,
+    /// Domains with rules that are counted as [`OTHER`].
+    overflowing: HashSet<String>,
 }
 
 const OUTCOMES: [&str; 4] = ["within_limit", "near_limit", "over_limit", "shadow_mode"];
@@ -58,7 +62,8 @@ const OUTCOMES: [&str; 4] = ["within_limit", "near_limit", "over_limit", "shadow
 const LOADED: &str = "loaded";
 const REFUSED: &str = "refused";
 
-/// Maximum number of labels with values of requests, and of their bytes; others share [`OTHER`].
+/// Maximum number of labels with values of requests, and of the bytes of each; others share
+/// [`OTHER`].
 const MAX_DETAILED: usize = 1000;
 const MAX_LABEL_BYTES: usize = 256;
 
@@ -182,28 +187,26 @@ impl EnvoyMetrics {
         RuleCounters::new(&self.descriptors, domain, label)
     }
 
-    /// Returns the counters of a rule whose label holds values of a request.
+    /// Returns the counters of a rule whose label or domain holds values of a request.
     pub(crate) fn detailed_rule(&self, domain: &str, label: &str) -> RuleCounters {
         let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = (domain.to_owned(), label.to_owned());
-        let has_room = label.len() <= MAX_LABEL_BYTES
-            && (labels.detailed.contains(&name)
-                || (labels.detailed.len() < MAX_DETAILED && labels.detailed.insert(name)));
-        RuleCounters::new(&self.descriptors, domain, if has_room { label } else { OTHER })
+        let (domain, label) = labels.bounded(domain, label);
+        RuleCounters::new(&self.descriptors, domain, label)
     }
 
     /// Removes the counters of all rules but `rules`.
     pub(crate) fn retain(&self, rules: &HashSet<(String, String)>) {
         let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
         let removed = labels.configured.difference(rules).chain(&labels.detailed);
-        for (domain, rule) in removed {
+        let removed = removed.map(|(domain, rule)| (domain.as_str(), rule.as_str()));
+        let others = labels.overflowing.iter().map(|domain| (domain.as_str(), OTHER));
+        for (domain, rule) in removed.chain(others) {
             for outcome in OUTCOMES {
                 // It may have been removed before.
                 let _ = self.descriptors.remove_label_values(&[domain, rule, outcome]);
             }
         }
-        labels.configured.clone_from(rules);
-        labels.detailed.clear();
+        *labels = RuleLabels::of(rules);
         // Export 0 from the beginning: a series that starts with its first event shows no increase.
         for (domain, rule) in rules {
             RuleCounters::new(&self.descriptors, domain, rule);
@@ -214,6 +217,40 @@ impl EnvoyMetrics {
 fn registered<M: Collector + Clone + 'static>(registry: &Registry, metric: M) -> Result<M, Error> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
+}
+
+// === impl RuleLabels ===
+
+impl RuleLabels {
+    fn of(rules: &HashSet<(String, String)>) -> Self {
+        Self {
+            configured: rules.clone(),
+            domains: rules.iter().map(|(domain, _)| domain.clone()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the labels of a rule while there is room for them, else shared ones: callers choose
+    /// the domain, too.
+    fn bounded<'a>(&mut self, domain: &'a str, rule: &'a str) -> (&'a str, &'a str) {
+        let is_configured = self.domains.contains(domain);
+        let is_short =
+            rule.len() <= MAX_LABEL_BYTES && (is_configured || domain.len() <= MAX_LABEL_BYTES);
+        if is_short && self.has_room(domain, rule) {
+            return (domain, rule);
+        }
+        let domain = if is_configured { domain } else { OTHER };
+        if !self.overflowing.contains(domain) {
+            self.overflowing.insert(domain.to_owned());
+        }
+        (domain, OTHER)
+    }
+
+    fn has_room(&mut self, domain: &str, rule: &str) -> bool {
+        let name = (domain.to_owned(), rule.to_owned());
+        self.detailed.contains(&name)
+            || (self.detailed.len() < MAX_DETAILED && self.detailed.insert(name))
+    }
 }
 
 // === impl RuleCounters ===
@@ -236,5 +273,54 @@ impl RuleCounters {
             false => &self.within,
         };
         counter.inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::proto::MetricFamily;
+
+    use super::*;
+
+    const SERIES_OF_A_RULE: usize = OUTCOMES.len();
+
+    /// Domains and rules of all series.
+    fn labels(registry: &Registry) -> Vec<[String; 2]> {
+        let families: Vec<MetricFamily> = registry.gather();
+        let family = families.iter().find(|it| it.name() == "headgate_envoy_descriptors_total");
+        let series = family.into_iter().flat_map(MetricFamily::get_metric);
+        let value = |series: &prometheus::proto::Metric, name: &str| {
+            let label = series.get_label().iter().find(|label| label.name() == name);
+            label.unwrap().value().to_owned()
+        };
+        series.map(|series| ["domain", "rule"].map(|name| value(series, name))).collect()
+    }
+
+    #[test]
+    fn domains_of_callers_are_bounded_in_number_and_length() {
+        let registry = Registry::new();
+        let metrics = EnvoyMetrics::new(&registry).unwrap();
+        let configured = HashSet::from([("edge".to_owned(), "user".to_owned())]);
+        metrics.retain(&configured);
+        for i in 0..2 * MAX_DETAILED {
+            metrics.detailed_rule(&format!("{i}{}", "x".repeat(50_000)), "rule:a");
+        }
+        // The configured one, and one for all that are too long.
+        assert_eq!(labels(&registry).len(), 2 * SERIES_OF_A_RULE);
+        for i in 0..2 * MAX_DETAILED {
+            metrics.detailed_rule(&format!("d{i}"), "rule:a");
+            metrics.detailed_rule("edge", &format!("rule:{i}"));
+        }
+        let names = labels(&registry);
+        assert_eq!(names.len(), (1 + MAX_DETAILED + 2) * SERIES_OF_A_RULE);
+        assert!(names.iter().flatten().all(|text| text.len() <= MAX_LABEL_BYTES));
+        for shared in [["other", "other"], ["edge", "other"]] {
+            assert!(names.iter().any(|it| *it == shared), "{shared:?}");
+        }
+
+        metrics.retain(&configured);
+        let names = labels(&registry);
+        assert_eq!(names.len(), SERIES_OF_A_RULE);
+        assert!(names.iter().all(|it| *it == ["edge", "user"]), "{names:?}");
     }
 }

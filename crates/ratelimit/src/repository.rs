@@ -127,6 +127,8 @@ pub enum RuleChange {
     UpdateIfUnchanged(RuleId, RuleSpec, Timestamp),
     /// Deletes a rule.
     Delete(RuleId),
+    /// Deletes a rule, on condition that its `updated_at` is still this.
+    DeleteIfUnchanged(RuleId, Timestamp),
 }
 
 /// Selects rules.

@@ -21,5 +21,5 @@ pub use explain_attributes::{AttributesExplanation, ExplainedSelector};
 pub use keyed::{KeyedError, KeyedQuestion, KeyedVerdict, LimitKeys};
 pub use overrides::ManageOverrides;
 pub use reset::{ResetError, ResetLimit, ResetReport};
-pub use rules::{ManageError, ManageRules, Plan};
+pub use rules::{ManageError, ManageRules, Plan, RuleList};
 pub use usage::{GetUsage, Usage, UsageError};

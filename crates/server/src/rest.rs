@@ -41,11 +41,15 @@ mod state;
 mod surface;
 mod text_buffer;
 mod time;
+mod unique_json;
 mod usage;
 
 use std::sync::Arc;
 
-use axum::routing::{delete, get, post};
+use axum::{
+    http::Method,
+    routing::{delete, get, post},
+};
 
 use self::{error::ErrorFormat, routes::Routes};
 
@@ -55,6 +59,11 @@ pub(crate) use self::{
     state::UseCases,
     surface::{Around, Surface},
 };
+
+/// Methods that read query parameters; others refuse them.
+const BY_GET: &[Method] = &[Method::GET];
+const BY_POST: &[Method] = &[Method::POST];
+const BY_BOTH: &[Method] = &[Method::GET, Method::POST];
 
 /// The route table. The hottest routes are answered by [`fast_path`], which calls the same handlers.
 fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
@@ -69,9 +78,9 @@ fn routes(metrics_path: Option<&str>, console: bool) -> Routes {
         .merge(health(metrics_path))
         .merge(docs(metrics_path));
     if console {
-        console::routes(routes).route("/", get(root::console))
+        routes.merge(console::routes().route("/", get(root::console)).accepting_queries())
     } else {
-        routes.route("/", get(root::docs))
+        routes.merge(Routes::default().route("/", get(root::docs)).accepting_queries())
     }
 }
 
@@ -84,6 +93,7 @@ fn rate_limits() -> Routes {
         .route(leases::RENEW, post(leases::renew))
         .route(leases::RELEASE, post(leases::release))
         .route(holders::PATH, get(holders::list).post(holders::list_by_attributes))
+        .reading_queries(BY_BOTH)
         .route(holders::end::PATH, post(holders::end::end))
         .route(reservations::PATH, post(reservations::reserve))
         .route(reservations::ONE, get(reservations::get))
@@ -91,19 +101,24 @@ fn rate_limits() -> Routes {
         .route(reservations::changes::SETTLE, post(reservations::changes::settle))
         .route(reservations::changes::CANCEL, post(reservations::changes::cancel))
         .route("/api/v1/ratelimit/rules", get(rules::list).post(rules::create).put(rules::apply))
+        .reading_queries(BY_GET)
         .route(
             "/api/v1/ratelimit/rules/{id}",
             get(rules::get).put(rules::update).delete(rules::delete),
         )
         .route(overrides::PATH, get(overrides::list).put(overrides::set))
+        .reading_queries(BY_GET)
         .route(overrides::ONE, get(overrides::get).delete(overrides::delete))
         .route("/api/v1/ratelimit/usage", get(usage::usage))
+        .reading_queries(BY_GET)
         .route(
             "/api/v1/ratelimit/explain",
             get(explain::explain).post(explain::attributes::explain),
         )
+        .reading_queries(BY_GET)
         .route("/api/v1/ratelimit/reset", post(reset::reset))
         .route("/api/v1/ratelimit/audit", get(audit::audit))
+        .reading_queries(BY_GET)
 }
 
 fn keys() -> Routes {
@@ -111,11 +126,13 @@ fn keys() -> Routes {
         .route(keyed::check::PATH, get(keyed::check::by_get).post(keyed::check::by_post))
         .route(keyed::remaining::PATH, get(keyed::remaining::remaining))
         .route(keyed::reset::PATH, delete(keyed::reset::reset))
+        .accepting_queries()
 }
 
 fn quotas() -> Routes {
     Routes::default()
         .route(quotas::PATH, get(quotas::list).post(quotas::create))
+        .reading_queries(BY_GET)
         .route("/api/v1/quotas/{id}", get(quotas::get).put(quotas::update).delete(quotas::delete))
         .route("/api/v1/quotas/{id}/check", post(quotas::check::check))
         .route("/api/v1/quotas/{id}/usage", get(quotas::usage::usage))
@@ -152,8 +169,11 @@ fn quotas() -> Routes {
         )
         .route("/api/v1/quotas/{id}/usage/reset", post(quotas::reset::reset))
         .route("/api/v1/quotas/{id}/history", get(quotas::history::history))
+        .reading_queries(BY_GET)
         .route(events::PATH, get(events::list))
+        .reading_queries(BY_GET)
         .route(events::stream::PATH, get(events::stream::follow))
+        .reading_queries(BY_GET)
 }
 
 fn services() -> Routes {
@@ -164,7 +184,7 @@ fn services() -> Routes {
 }
 
 fn config() -> Routes {
-    Routes::default().route(config::PATH, post(config::reload))
+    Routes::default().route(config::PATH, post(config::reload)).reading_queries(BY_POST)
 }
 
 /// Health and metrics; the path of the metrics is configurable.
@@ -180,6 +200,7 @@ fn health(metrics_path: Option<&str>) -> Routes {
             .route(actuator::PROMETHEUS, get(actuator::prometheus)),
         None => routes,
     }
+    .accepting_queries()
 }
 
 fn docs(metrics_path: Option<&str>) -> Routes {
@@ -190,4 +211,5 @@ fn docs(metrics_path: Option<&str>) -> Routes {
         .route("/api-docs/", get(docs::page))
         .route("/api-docs/docs.js", get(docs::script))
         .route("/api-docs/docs.css", get(docs::style))
+        .accepting_queries()
 }

@@ -40,14 +40,24 @@ impl PendingChanges {
             RuleChange::Create(spec) => Ok(self.create(spec)),
             RuleChange::Update(id, spec) => self.update(*id, spec),
             RuleChange::UpdateIfUnchanged(id, spec, expected) => {
-                let present = self.present.get(id).and_then(|(_, rule)| rule.as_ref());
-                // `update` reports a missing rule.
-                if present.is_some_and(|rule| rule.updated_at != *expected) {
-                    return Err(RepositoryError::Changed(*id));
-                }
+                self.check_unchanged(*id, *expected)?;
                 self.update(*id, spec)
             }
             RuleChange::Delete(id) => self.delete(*id),
+            RuleChange::DeleteIfUnchanged(id, expected) => {
+                self.check_unchanged(*id, *expected)?;
+                self.delete(*id)
+            }
+        }
+    }
+
+    /// Refuses a change of a rule that has another `updated_at`; the change reports a missing rule.
+    fn check_unchanged(&self, id: RuleId, expected: Timestamp) -> Result<(), RepositoryError> {
+        match self.present.get(&id) {
+            Some((_, Some(rule))) if rule.updated_at != expected => {
+                Err(RepositoryError::Changed(id))
+            }
+            _ => Ok(()),
         }
     }
 

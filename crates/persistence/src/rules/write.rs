@@ -208,7 +208,8 @@ fn named(changes: &[RuleChange]) -> Vec<RuleId> {
         RuleChange::Create(_) => None,
         RuleChange::Update(id, _)
         | RuleChange::UpdateIfUnchanged(id, ..)
-        | RuleChange::Delete(id) => Some(*id),
+        | RuleChange::Delete(id)
+        | RuleChange::DeleteIfUnchanged(id, _) => Some(*id),
     };
     changes.iter().filter_map(id).collect()
 }

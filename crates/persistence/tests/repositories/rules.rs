@@ -14,6 +14,7 @@ on_both!(
     lists_are_filtered_and_paged_newest_first,
     an_update_keeps_the_creation_time,
     a_conditional_update_fails_after_another_change,
+    a_conditional_deletion_fails_after_another_change,
     search_matches_names_and_patterns,
     a_deletion_returns_the_rule_once,
     changes_of_an_unknown_rule_fail,
@@ -114,6 +115,21 @@ async fn a_conditional_update_fails_after_another_change(home: &Home) {
     let refused = try_write(&database, late, 5).await.unwrap_err();
     assert!(matches!(refused, RepositoryError::Changed(id) if id == seen.id), "{refused}");
     assert_eq!(database.get(seen.id).await.unwrap(), Some(first));
+}
+
+async fn a_conditional_deletion_fails_after_another_change(home: &Home) {
+    let database = home.migrated().await;
+    let seen = create(&database, spec("u1", 60), 0).await;
+    let update = RuleChange::Update(seen.id, spec("u2", 60));
+    let updated = try_write(&database, update, 0).await.unwrap();
+
+    let late = RuleChange::DeleteIfUnchanged(seen.id, seen.updated_at);
+    let refused = try_write(&database, late, 5).await.unwrap_err();
+    assert!(matches!(refused, RepositoryError::Changed(id) if id == seen.id), "{refused}");
+    assert_eq!(database.get(seen.id).await.unwrap(), Some(updated.clone()));
+    let delete = RuleChange::DeleteIfUnchanged(seen.id, updated.updated_at);
+    assert_eq!(try_write(&database, delete, 6).await.unwrap(), updated);
+    assert_eq!(database.get(seen.id).await.unwrap(), None);
 }
 
 async fn search_matches_names_and_patterns(home: &Home) {

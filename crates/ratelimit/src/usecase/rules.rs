@@ -1,5 +1,6 @@
 //! Creates, updates and deletes rules.
 
+mod list;
 mod plan;
 
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use headgate::Timestamp;
 use thiserror::Error;
 
-pub use self::plan::Plan;
+pub use self::{list::RuleList, plan::Plan};
 use crate::{
     Author, Catalog, Draft, FieldError, Listed, Page, RateLimitRule, RateLimitRuleRepository,
     RepositoryError, Revision, RuleChange, RuleFilter, RuleId, RuleSpec, Warning,
@@ -115,21 +116,36 @@ impl ManageRules {
         self.write_one(RuleChange::Delete(id), by).await
     }
 
-    /// Computes the changes that make the rules those of `drafts`. Rules that are not among them
-    /// are kept, unless `prune` is set.
-    pub async fn plan(&self, drafts: Vec<Draft>, prune: bool) -> Result<Plan, ManageError> {
+    /// Deletes a rule, on condition that its `updated_at` is still `expected`.
+    pub async fn delete_if_unchanged(
+        &self,
+        id: RuleId,
+        expected: Timestamp,
+        by: &Author,
+    ) -> Result<RateLimitRule, ManageError> {
+        self.write_one(RuleChange::DeleteIfUnchanged(id, expected), by).await
+    }
+
+    /// Computes the changes that make the rules those that `fill` adds to a list. Rules that are
+    /// not among them are kept, unless `prune` is set.
+    pub async fn plan<E: From<ManageError> + Send + 'static>(
+        &self,
+        fill: impl FnOnce(&mut RuleList) -> Result<(), E> + Send + 'static,
+        prune: bool,
+    ) -> Result<Plan, E> {
         let max = self.max_rules();
-        let (revision, present) = self.repository.load().await?;
+        let (revision, present) = self.repository.load().await.map_err(ManageError::from)?;
         let plan = move || {
             let present_rules = present.len() as u64;
             let kept = if prune { &[][..] } else { &present };
-            let kept = RegexBudget::with(kept.iter().map(|rule| &rule.spec));
-            let plan = Plan::new(revision, present, plan::validate_all(drafts, kept)?, prune)?;
-            plan.within(present_rules, max)
+            let mut list = RuleList::new(RegexBudget::with(kept.iter().map(|rule| &rule.spec)));
+            fill(&mut list)?;
+            let plan = Plan::new(revision, present, list.finish()?, prune)?;
+            Ok(plan.within(present_rules, max)?)
         };
         // Comparing many rules takes long: do not delay other tasks.
         let planned = tokio::task::spawn_blocking(plan).await;
-        planned.map_err(RepositoryError::unavailable)?
+        planned.map_err(|error| ManageError::from(RepositoryError::unavailable(error)))?
     }
 
     /// Applies a plan as a whole, on condition that the rules have not changed since it was

@@ -8,7 +8,11 @@ use axum::{
 };
 use headgate_api::{Access, request_id::RequestId};
 use headgate_auth::{Action, Actor, AuthError, Credentials};
-use headgate_console::{Console, session_cookie};
+use headgate_console::{
+    Console,
+    session::{Session, Sessions},
+    session_cookie,
+};
 use headgate_ratelimit::Author;
 use headgate_serve::ClientCertificate;
 use tokio::sync::watch;
@@ -37,6 +41,11 @@ impl Caller {
         Self { access, console, authorization, cookie, certificate, request_id }
     }
 
+    #[cfg(test)]
+    pub(super) fn with_session(self, secret: String) -> Self {
+        Self { cookie: Some(Ok(secret)), ..self }
+    }
+
     /// The author of a change, if the caller may do `action`.
     pub(super) async fn may(&self, action: Action) -> Result<Author, ApiError> {
         let actor = self.actor(action).await?;
@@ -50,9 +59,22 @@ impl Caller {
 
     /// The caller with the role, if it may do `action`.
     pub(super) async fn actor(&self, action: Action) -> Result<Actor, ApiError> {
+        self.actor_by(action, Sessions::find).await
+    }
+
+    /// Returns true if the caller may still do `action`. This is no use of its session.
+    pub(super) async fn still_may(&self, action: Action) -> bool {
+        self.actor_by(action, Sessions::peek).await.is_ok()
+    }
+
+    async fn actor_by(
+        &self,
+        action: Action,
+        find: fn(&Sessions, &str) -> Option<Session>,
+    ) -> Result<Actor, ApiError> {
         let auth = self.access.auth();
         if let (Some(cookie), false) = (&self.cookie, auth.is_off()) {
-            let session = self.console.sessions.find(cookie.as_deref().map_err(|e| *e)?);
+            let session = find(&self.console.sessions, cookie.as_deref().map_err(|e| *e)?);
             return Ok(session.ok_or(AuthError::NoSession)?.actor.permitted(action)?);
         }
         let credentials = Credentials {

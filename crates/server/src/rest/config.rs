@@ -14,8 +14,9 @@ use super::{
     caller::Caller,
     error::{ApiError, Detail},
     json,
+    json_body::EmptyBody,
     query::Query,
-    schemas::{Failing, Invalid, Protected, Unloadable},
+    schemas::{Failing, Protected, Unloadable, WithBody},
 };
 use crate::reload::{ReloadError, Reloaded, Reloader, Trigger};
 
@@ -58,14 +59,16 @@ struct WireChange {
     operation_id = "reload_config",
     params(("dry_run" = Option<bool>, Query, description = "`true` only shows what would change")),
     security(("token" = [])),
-    responses((status = 200, description = "What has changed", body = WireReload), Invalid, Protected, Unloadable, Failing),
+    responses((status = 200, description = "What has changed", body = WireReload), WithBody, Protected, Unloadable, Failing),
 )]
 pub(super) async fn reload(
     State(reloader): State<Arc<Reloader>>,
     caller: Caller,
     query: Query,
+    body: EmptyBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::ReloadConfig).await?;
+    body.check()?;
     let mut reader = query.reader(&[&["dry_run"]]);
     let dry_run = reader.parsed("dry_run", || "dry_run must be true or false".to_owned());
     reader.finish()?;

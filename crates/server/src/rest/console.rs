@@ -16,9 +16,8 @@ use headgate_console::{OIDC_CALLBACK, assets};
 
 use super::{error, path::PathParam, routes::Routes};
 
-/// Adds the console.
-pub(super) fn routes(routes: Routes) -> Routes {
-    routes
+pub(super) fn routes() -> Routes {
+    Routes::default()
         .route("/console", get(page))
         .route("/console/", get(page))
         .route("/console/assets/{name}", get(asset))

@@ -120,6 +120,13 @@ impl EventFilter {
                 false
             }
         };
+        if newest && after.is_some() {
+            let message = "after cannot be used with order=newest; use before".to_owned();
+            reader.refuse("after", message);
+        }
+        if !newest && before.is_some() {
+            reader.refuse("before", "before can only be used with order=newest".to_owned());
+        }
         Self {
             after,
             before: newest.then_some(before.unwrap_or(i64::MAX)),

@@ -255,6 +255,7 @@ mod tests {
             ("POST", check, dry_run),
             ("POST", check, r#"{"scope":"nobody"}"#),
             ("POST", check, "[]"),
+            ("POST", "/api/v1/ratelimit/check?dry_run=true&cost=5", dry_run),
             ("POST", "/api/v1/rate-limit/check?permits=x", ""),
             ("GET", "/api/v1/rate-limit/check?algorithm=none", ""),
             ("POST", reservations::PATH, r#"{"checks":[{"scope":"nobody"}],"ttl_seconds":0}"#),

@@ -37,6 +37,15 @@ pub(super) trait WireObject<'a>: Deserialize<'a> {
 /// A body that was sent as JSON, not yet parsed.
 pub(super) struct JsonBody<const MAX_BYTES: usize = MAX_BODY_BYTES>(Bytes);
 
+/// The body of a request without fields, not yet parsed: nothing, or an empty object. What else is
+/// sent would be silently ignored.
+pub(super) struct EmptyBody(Option<JsonBody>);
+
+/// An object without fields.
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "a JSON object", deny_unknown_fields)]
+struct NoFields {}
+
 impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
     /// Parses the object, which may borrow from the body.
     pub(super) fn parse<'a, T: WireObject<'a>>(&'a self) -> Result<T, ApiError> {
@@ -68,12 +77,27 @@ impl<const MAX_BYTES: usize> JsonBody<MAX_BYTES> {
 /// Returns the error of JSON that is not a `T`: all invalid fields, or the position of the parser.
 #[cold]
 fn unfit<'a, T: WireObject<'a>>(text: &'a str, error: &serde_json::Error) -> ApiError {
-    let (object, mut wrong) = unknown::parse::<T>(text);
+    let (object, mut wrong) = unknown::parse::<T>(String::new(), text);
     if wrong.is_empty() {
         return ApiError::BadBody(format!("the body does not fit: {}", excerpt(error)));
     }
     wrong.extend(object.map(T::problems).unwrap_or_default());
     ApiError::Invalid(wrong)
+}
+
+/// Parses a part of a body, at `path`. Returns all unknown fields of one that does not fit.
+pub(super) fn parse_part<'a, T: Deserialize<'a>>(
+    path: String,
+    text: &'a str,
+) -> Result<T, Vec<Detail>> {
+    serde_json::from_str(text).map_err(|error| {
+        let (_, unknown) = unknown::parse::<T>(path.clone(), text);
+        if unknown.is_empty() {
+            vec![Detail::at(path, "invalid", format!("does not fit: {}", excerpt(&error)))]
+        } else {
+            unknown
+        }
+    })
 }
 
 /// Returns the message without the middle of a long one, which repeats a value: the position is at
@@ -169,6 +193,33 @@ impl<S: Sync, const MAX_BYTES: usize> OptionalFromRequest<S> for JsonBody<MAX_BY
             false if unnamed => Err(ApiError::NotJson),
             false => Ok(Some(body)),
         }
+    }
+}
+
+impl<S: Sync> FromRequest<S> for EmptyBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let is_json = is_json(request.headers());
+        let body: JsonBody = JsonBody::read(request.into_body()).await?;
+        match body.0.trim_ascii().is_empty() {
+            true => Ok(Self(None)),
+            false if is_json => Ok(Self(Some(body))),
+            false => Err(ApiError::NotJson),
+        }
+    }
+}
+
+impl EmptyBody {
+    /// Refuses a body with fields.
+    pub(super) fn check(&self) -> Result<(), ApiError> {
+        self.0.as_ref().map_or(Ok(()), |body| body.parse::<NoFields>().map(drop))
+    }
+}
+
+impl<'a> WireObject<'a> for NoFields {
+    fn problems(self) -> Vec<Detail> {
+        Vec::new()
     }
 }
 

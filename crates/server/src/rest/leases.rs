@@ -20,7 +20,7 @@ use super::{
     error::{ApiError, Detail},
     field::Field,
     json,
-    json_body::{JsonBody, WireObject},
+    json_body::{EmptyBody, JsonBody, WireObject},
     path::PathParam,
     reservations,
     schemas::{Failing, LeaseEnded, NoSuchLease, WithBody},
@@ -142,12 +142,14 @@ pub(super) async fn renew(
     tag = "leases",
     operation_id = "release_lease",
     params(("id" = String, Path, description = "The lease's id")),
-    responses((status = 200, description = "The places are free", body = WireReleased<'_>), NoSuchLease, Failing),
+    responses((status = 200, description = "The places are free", body = WireReleased<'_>), NoSuchLease, WithBody, Failing),
 )]
 pub(super) async fn release(
     State(checks): State<Arc<MeteredChecks>>,
     PathParam(id): PathParam,
+    body: EmptyBody,
 ) -> Result<Response, ApiError> {
+    body.check()?;
     let id = parse_id(&id)?;
     let released = checks.release_lease(&id).await.map_err(refused)?;
     Ok(json::respond(&WireReleased::new(&id, released)))

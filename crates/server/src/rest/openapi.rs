@@ -13,7 +13,7 @@ use axum::{
 };
 use utoipa::OpenApi;
 
-use self::common::{RequestIds, Token};
+use self::common::{RequestIds, Token, UnknownParameters};
 use super::{
     actuator, audit, check, config, documents, error, events, explain, health, holders, json,
     keyed, leases, metrics, overrides, quotas, refund, reservations, reset, rules, usage,
@@ -126,7 +126,7 @@ const METRICS: &str = "/metrics";
         check::WireDetailed<'_>,
         error::KeyedEnvelope<'_>,
     )),
-    modifiers(&Token, &RequestIds),
+    modifiers(&Token, &UnknownParameters, &RequestIds),
 )]
 struct Surface;
 

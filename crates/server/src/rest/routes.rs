@@ -1,7 +1,7 @@
 //! The route table: the handler of a path, its name in metrics and logs, and the errors it answers
 //! with.
 
-use axum::{Router, routing::MethodRouter};
+use axum::{Router, http::Method, routing::MethodRouter};
 use hyper_util::service::TowerToHyperService;
 
 use super::{
@@ -26,6 +26,17 @@ pub(super) struct Route {
     pub(super) errors: ErrorFormat,
     /// The error of a request that takes too long.
     pub(super) on_timeout: fn() -> ApiError,
+    queries: Queries,
+}
+
+/// What becomes of query parameters.
+#[derive(Clone, Copy, Debug)]
+enum Queries {
+    /// Requests with these methods read them, and those with others refuse them: `dry_run=true`
+    /// would be silently ignored.
+    ReadBy(&'static [Method]),
+    /// The handlers read or ignore them.
+    Accepted,
 }
 
 /// Finds the route of a path. Axum tells a path's template only to layers around every handler,
@@ -53,9 +64,25 @@ impl Routes {
         on_timeout: fn() -> ApiError,
     ) -> Self {
         let Self { router, mut entries, prefixes } = self;
-        let errors = ErrorFormat::default();
-        entries.push(Route { template: template.to_owned(), errors, on_timeout });
+        let (errors, queries) = (ErrorFormat::default(), Queries::ReadBy(&[]));
+        entries.push(Route { template: template.to_owned(), errors, on_timeout, queries });
         Self { router: router.route(template, methods), entries, prefixes }
+    }
+
+    /// Lets requests with `methods` to the last route have query parameters.
+    pub(super) fn reading_queries(mut self, methods: &'static [Method]) -> Self {
+        if let Some(route) = self.entries.last_mut() {
+            route.queries = Queries::ReadBy(methods);
+        }
+        self
+    }
+
+    /// Lets all requests to the routes so far have query parameters.
+    pub(super) fn accepting_queries(mut self) -> Self {
+        for route in &mut self.entries {
+            route.queries = Queries::Accepted;
+        }
+        self
     }
 
     /// Gives the routes so far this error format.
@@ -115,7 +142,18 @@ impl Route {
     pub(super) const UNMATCHED: &str = "unmatched";
 
     fn unknown(errors: ErrorFormat) -> Self {
-        Self { template: Self::UNMATCHED.to_owned(), errors, on_timeout: || ApiError::TimedOut }
+        let (template, queries) = (Self::UNMATCHED.to_owned(), Queries::Accepted);
+        Self { template, errors, on_timeout: || ApiError::TimedOut, queries }
+    }
+
+    /// Returns true if requests with `method` may have query parameters.
+    pub(super) fn accepts_queries(&self, method: &Method) -> bool {
+        // The handlers of GET answer HEAD, too.
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        match self.queries {
+            Queries::ReadBy(methods) => methods.contains(method),
+            Queries::Accepted => true,
+        }
     }
 
     /// The template, unless the path is unknown.

@@ -1,6 +1,7 @@
 //! `/api/v1/ratelimit/rules`: reading and writing rules.
 
 pub(super) mod apply;
+mod items;
 mod lease;
 mod limit;
 mod seen;
@@ -175,17 +176,25 @@ pub(super) async fn update(
     path = "/api/v1/ratelimit/rules/{id}",
     tag = "rules",
     operation_id = "delete_rule",
-    params(("id" = String, Path, format = "uuid", description = "The rule's id")),
+    params(
+        ("id" = String, Path, format = "uuid", description = "The rule's id"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the rule as it was read: the rule is deleted only if it still has this tag"),
+    ),
     security(("token" = [])),
-    responses((status = 204, description = "Deleted"), NoSuchRule, Protected, Failing),
+    responses((status = 204, description = "Deleted"), NoSuchRule, Changed, Invalid, Protected, Failing),
 )]
 pub(super) async fn delete(
     State(admin): State<Arc<RuleAdmin>>,
     caller: Caller,
     PathParam(id): PathParam,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::DeleteRules).await?;
-    admin.rules.delete(rule_id(&id)?, &author).await?;
+    let id = rule_id(&id)?;
+    match seen::of(&headers)? {
+        None => admin.rules.delete(id, &author).await?,
+        Some(seen) => admin.rules.delete_if_unchanged(id, seen, &author).await?,
+    };
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -13,7 +13,7 @@ use headgate_api::{
     request_id::{self, RequestId},
 };
 use headgate_config::LiveDuration;
-use headgate_guard::{Held, HeldBody};
+use headgate_guard::{Held, HeldBody, UnreadBody};
 use headgate_serve::RequestBody;
 use headgate_telemetry::{
     log::{ACCESS, AccessLog},
@@ -28,6 +28,7 @@ use super::{
     client::Peer,
     error::{self, ApiError, ErrorFormat},
     fast_path::{FastPath, FastRoute, InboundBody, Outcome},
+    query,
     request_metrics::{Answered, RequestMetrics},
     routes::{Route, RouteTable},
     state::UseCases,
@@ -120,6 +121,14 @@ impl Surface {
         id: &RequestId,
         route: &Route,
     ) -> Outcome<B> {
+        if let Some(query) = request.uri().query()
+            && !route.accepts_queries(request.method())
+            && let Err(error) = query::refuse(request.method(), query)
+        {
+            let (head, body) = request.into_parts();
+            let response = error.respond(route.errors, id);
+            return (Ok(response), UnreadBody::new(head.version, &head.headers, body));
+        }
         let timeout = self.around.request_timeout.get();
         if let Some(fast) = fast {
             return self.fast_path.answer(fast, request, peer, id, timeout).await;

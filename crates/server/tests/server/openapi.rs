@@ -43,6 +43,28 @@ async fn every_path_has_the_methods_that_are_described() {
 }
 
 #[tokio::test]
+async fn unknown_query_parameters_are_refused_by_every_operation() {
+    let server = Server::start(&[]).await;
+    let document = server.get(DOCUMENT).await.json();
+    let paths = document["paths"].as_object().unwrap();
+    for (path, item) in paths.iter().filter(|(path, _)| path.starts_with("/api/v1/")) {
+        for (method, operation) in item.as_object().unwrap() {
+            let uri = format!("{}?x=1", path.replace(['{', '}'], ""));
+            let body = if operation["requestBody"].is_null() { "" } else { "{}" };
+            let reply = server.admin(&method.to_uppercase(), &uri, body).await;
+            assert_eq!(reply.status, 400, "{method} {path}: {}", reply.text);
+            assert!(operation["responses"].get("400").is_some(), "{method} {path}");
+            let parameters = operation["parameters"].as_array();
+            let mut parameters = parameters.into_iter().flatten();
+            if !parameters.any(|parameter| parameter["in"] == "query") {
+                let details = reply.details();
+                assert_eq!(details[0].0, "x", "{method} {path}: {details:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn operations_require_a_token_where_the_document_says_so() {
     let server = Server::start(&[]).await;
     let document = server.get(DOCUMENT).await.json();

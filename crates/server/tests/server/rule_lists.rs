@@ -38,6 +38,63 @@ async fn all_invalid_rules_of_a_list_are_reported_at_once() {
     assert_eq!(reported[99], rest);
 }
 
+#[tokio::test]
+async fn a_long_list_of_invalid_rules_is_not_validated_to_its_end() {
+    let server = Server::start(&[]).await;
+    let empty = vec!["{}"; 50_000].join(",");
+    let reported = server.admin("PUT", RULES, &format!(r#"{{"rules":[{empty}]}}"#)).await.details();
+    assert_eq!(reported.len(), 100);
+    let (field, message) = &reported[99];
+    let more: usize = message.split(' ').next().unwrap().parse().unwrap();
+    assert!(field == "rules" && more < 1000, "{message}");
+}
+
+#[tokio::test]
+async fn problems_with_the_form_of_rules_are_reported_with_their_places() {
+    let server = Server::start(&[]).await;
+    let put = async |rules: &str| {
+        let body = format!(r#"{{"rules":{rules}}}"#);
+        server.admin("PUT", RULES, &body).await.details()
+    };
+    let long = "x".repeat(64 * 1024);
+    let rules =
+        format!(r#"[[1,"user"],{{"limits":1}},{{"name":"{long}"}},{{"limit":1,"limit":2}}]"#);
+    let reported = put(&rules).await;
+    let fields: Vec<&str> = reported.iter().map(|(field, _)| field.as_str()).collect();
+    assert_eq!(fields, ["rules[0]", "rules[1].limits", "rules[2]", "rules[3]"]);
+    assert_eq!(reported[0].1, "a rule must be an object");
+    assert_eq!(reported[2].1, "a rule must be at most 65536 bytes");
+    assert!(reported[3].1.starts_with("does not fit: duplicate field `limit`"), "{reported:?}");
+
+    // What follows many problems is not read.
+    let many = vec![r#"{"limits":1}"#; 1000].join(",");
+    assert_eq!(put(&format!("[{many}]")).await.len(), 20);
+
+    let refused = server.admin("PUT", RULES, r#"{"rules":{}}"#).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.text.contains("rules must be a list"), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn nested_objects_of_rules_have_no_duplicate_keys() {
+    let server = Server::start(&[]).await;
+    let start = r#""name":"n","window_seconds":60"#;
+    for rest in [
+        r#""limit":{"by":"plan","free":1,"free":9,"default":1}"#,
+        r#""limit":1,"when":{"path":"/a","path":"/b"}"#,
+        r#""limit":1,"when":{"size":{"min":1,"min":2}}"#,
+        r#""limit":1,"per":["a"],"lease":{"share_percent":1,"share_percent":50,"hold_ms":100}"#,
+    ] {
+        let rule = format!("{{{start},{rest}}}");
+        for (method, body) in [("POST", rule.clone()), ("PUT", format!(r#"{{"rules":[{rule}]}}"#))]
+        {
+            let refused = server.admin(method, RULES, &body).await;
+            assert_eq!(refused.status, 400, "{body}: {}", refused.text);
+            assert!(refused.text.contains("duplicate"), "{body}: {}", refused.text);
+        }
+    }
+}
+
 async fn a_plan_is_applied_exactly_or_not_at_all(server: &Server) {
     server.create_rule(&rule("old", 1, 60)).await;
     let put = async |dry_run: bool, revision: Value| {

@@ -121,6 +121,74 @@ async fn a_misspelt_parameter_is_refused() {
 }
 
 #[tokio::test]
+async fn parameters_that_belong_into_the_body_change_nothing() {
+    let server = Server::start(&[]).await;
+    let rule = json!({"scope": "user", "identifier_pattern": "*", "limit": 7,
+        "window_seconds": 8_640_000});
+    let one = format!("{RULES}/{}", server.create_rule(&rule).await);
+    let check = r#"{"scope":"user","identifier":"u1"}"#;
+    let refused = server.post(&format!("{CHECK}?dry_run=true&cost=5"), check).await;
+    assert_eq!(listed(&refused), unknown(&["dry_run", "cost"]));
+    let expected = "unknown query parameter \"dry_run\"; it belongs into the JSON body";
+    assert_eq!(refused.details()[0].1, expected);
+    assert_eq!(server.check_user("u1").await.json()["remaining"], 6);
+
+    let list = json!({"rules": [], "prune": true}).to_string();
+    for (method, path, body) in
+        [("PUT", RULES, list.as_str()), ("DELETE", &one, ""), ("POST", "/api/v1/quotas", "{}")]
+    {
+        let refused = server.admin(method, &format!("{path}?dry_run=true"), body).await;
+        assert_eq!(listed(&refused), unknown(&["dry_run"]), "{method} {path}");
+    }
+    assert_eq!(server.admin("GET", &one, "").await.status, 200);
+    // A question mark alone is no parameter, and probes may add some.
+    assert_eq!(server.post(&format!("{CHECK}?"), check).await.status, 200);
+    for path in ["/healthz?x=1", "/readyz?x=1", "/metrics?x=1", "/console?x=1"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn empty_and_duplicate_parameters_are_refused() {
+    let server = Server::start(&[]).await;
+    for (method, path, field, reason) in [
+        ("POST", "/api/v1/config/reload?dry_run", "dry_run", "invalid"),
+        ("POST", "/api/v1/config/reload?dry_run=", "dry_run", "invalid"),
+        ("POST", "/api/v1/config/reload?dry_run=true&dry_run=false", "dry_run", "duplicate"),
+        ("GET", "/api/v1/ratelimit/rules?enabled_only", "enabled_only", "invalid"),
+        ("GET", "/api/v1/ratelimit/rules?page=1&page=2", "page", "duplicate"),
+    ] {
+        let refused = listed(&server.admin(method, path, "").await);
+        assert_eq!(refused, [(field.to_owned(), reason.to_owned())], "{method} {path}");
+    }
+    // An empty text is a filter by nothing.
+    assert_eq!(server.admin("GET", "/api/v1/ratelimit/rules?search=", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn requests_without_fields_refuse_a_body() {
+    let server = Server::start(&[]).await;
+    let body = r#"{"checks":[{"scope":"user","identifier":"u1","cost":3}]}"#;
+    let reserved = server.post("/api/v1/ratelimit/reservations", body).await.json();
+    let one = format!("/api/v1/ratelimit/reservations/{}", reserved["id"].as_str().unwrap());
+    let cancel = format!("{one}/cancel");
+    let refused = server.post(&cancel, r#"{"cost":3}"#).await;
+    assert_eq!(listed(&refused), unknown(&["cost"]));
+    assert_eq!(refused.details()[0].1, "unknown field \"cost\"; this request has no fields");
+    assert_eq!(server.get(&one).await.status, 200, "it is not cancelled");
+    assert_eq!(server.post(&cancel, "{}").await.status, 200);
+
+    for path in ["/api/v1/ratelimit/leases/l1/release", "/api/v1/quotas/q1/reservations/r1/cancel"]
+    {
+        let refused = server.admin("POST", path, r#"{"cost":3}"#).await;
+        assert_eq!(listed(&refused), unknown(&["cost"]), "{path}");
+        assert_eq!(server.admin("POST", path, "").await.status, 404, "{path}");
+    }
+    let refused = server.admin("POST", "/api/v1/config/reload", r#"{"dry_run":true}"#).await;
+    assert_eq!(listed(&refused), unknown(&["dry_run"]));
+}
+
+#[tokio::test]
 async fn a_misspelt_parameter_about_a_key_takes_nothing() {
     let server = Server::start(&[]).await;
     let known = "known here: algorithm, key, permits";

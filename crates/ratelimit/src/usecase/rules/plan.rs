@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::ManageError;
 use crate::{
-    Draft, FieldError, Pattern, RateLimitRule, RepositoryError, Revision, RuleChange, RuleSpec,
-    Scope, selector::RegexBudget,
+    FieldError, Pattern, RateLimitRule, RepositoryError, Revision, RuleChange, RuleSpec, Scope,
 };
 
 /// The changes that make the stored rules those of a list.
@@ -21,39 +20,6 @@ pub struct Plan {
     pub deleted: Vec<RateLimitRule>,
     /// Number of rules that stay as they are.
     pub unchanged: usize,
-}
-
-/// Number of invalid conditions after which the rest of a list is not validated.
-const MAX_INVALID_CONDITIONS: usize = 100;
-
-/// Validates all drafts and reports all errors at once. Regular expressions that need too much
-/// memory, and many invalid conditions, end it early: each expression is compiled before it is
-/// refused, which could take minutes.
-pub(super) fn validate_all(
-    drafts: Vec<Draft>,
-    mut regexes: RegexBudget,
-) -> Result<Vec<RuleSpec>, ManageError> {
-    let (mut specs, mut invalid) = (Vec::with_capacity(drafts.len()), Vec::new());
-    let mut conditions = 0;
-    for (index, draft) in drafts.into_iter().enumerate() {
-        match draft.validate(None) {
-            Ok(spec) => {
-                if let Err(error) = regexes.add(&spec) {
-                    invalid.push((index, error));
-                    break;
-                }
-                specs.push(spec);
-            }
-            Err(errors) => {
-                conditions += errors.iter().filter(|error| error.field == "when").count();
-                invalid.extend(errors.into_iter().map(|error| (index, error)));
-            }
-        }
-        if conditions >= MAX_INVALID_CONDITIONS {
-            break;
-        }
-    }
-    if invalid.is_empty() { Ok(specs) } else { Err(ManageError::InvalidAt(invalid)) }
 }
 
 // === impl Plan ===
@@ -166,7 +132,7 @@ mod tests {
     use headgate::Timestamp;
 
     use super::*;
-    use crate::{Input, RuleId, SelectorDraft};
+    use crate::{Draft, RuleId};
 
     fn spec(window: i64) -> RuleSpec {
         let draft = Draft {
@@ -198,18 +164,6 @@ mod tests {
             Err(ManageError::InvalidAt(invalid)) => invalid.into_iter().map(|(i, _)| i).collect(),
             Err(other) => panic!("{other}"),
         }
-    }
-
-    #[test]
-    fn a_list_of_invalid_conditions_is_not_validated_to_its_end() {
-        let when = serde_json::json!({"a": {"regex": "("}, "b": {"regex": ")"}});
-        let selector = SelectorDraft { when: Input::Given(when), ..SelectorDraft::default() };
-        let drafts = vec![Draft { selector, ..Draft::default() }; 10_000];
-        let Err(ManageError::InvalidAt(invalid)) = validate_all(drafts, RegexBudget::default())
-        else {
-            panic!("invalid")
-        };
-        assert_eq!(invalid.last().unwrap().0, MAX_INVALID_CONDITIONS / 2 - 1);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::rest::{
     field::Field,
     json_body::WireObject,
     time,
+    unique_json::UniqueJson,
 };
 
 /// A document to be stored.
@@ -23,7 +24,7 @@ pub(in crate::rest) struct WirePut<'a> {
     /// The document.
     #[serde(default)]
     #[schema(value_type = Object, required = true)]
-    config: Value,
+    config: UniqueJson,
     /// Version that it replaces, 0 for none; any if it is missing.
     #[serde(borrow, default)]
     #[schema(value_type = Option<i64>, minimum = 0)]
@@ -77,7 +78,7 @@ impl WirePut<'_> {
     /// Returns the document and the version that it replaces.
     pub(super) fn read(self) -> Result<(Value, Option<i64>), ApiError> {
         let mut wrong = Vec::new();
-        if !self.config.is_object() {
+        if !self.config.0.is_object() {
             let message = "config must be an object".to_owned();
             wrong.push(Detail::new("config", "required", message));
         }
@@ -90,7 +91,7 @@ impl WirePut<'_> {
                 None
             }
         };
-        if wrong.is_empty() { Ok((self.config, expected)) } else { Err(ApiError::Invalid(wrong)) }
+        if wrong.is_empty() { Ok((self.config.0, expected)) } else { Err(ApiError::Invalid(wrong)) }
     }
 }
 

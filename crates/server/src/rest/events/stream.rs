@@ -104,6 +104,8 @@ pub(in crate::rest) async fn follow(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, ApiError> {
+    // Before the caller is authorized: a reload in between would not be noticed.
+    let access_replaced = caller.access_replaced();
     let actor = caller.actor(Action::ReadEvents).await?;
     let mut reader = query.reader(&[&FILTER]);
     let mut wanted = EventFilter::read(&mut reader);
@@ -117,7 +119,7 @@ pub(in crate::rest) async fn follow(
     reader.finish()?;
     let who = (!access.auth().is_off()).then_some(&*actor.name);
     let permit = events.streams().acquire(who).map_err(ApiError::TooManyStreams)?;
-    Ok(respond(Following::new(&events, wanted, caller, permit).start()))
+    Ok(respond(Following::new(&events, wanted, (caller, access_replaced), permit).start()))
 }
 
 fn respond(texts: mpsc::Receiver<String>) -> Response {
@@ -139,7 +141,12 @@ fn stream(mut texts: mpsc::Receiver<String>) -> impl Stream<Item = Result<Bytes,
 // === impl Following ===
 
 impl Following {
-    fn new(events: &Events, wanted: EventFilter, caller: Caller, permit: StreamPermit) -> Self {
+    fn new(
+        events: &Events,
+        wanted: EventFilter,
+        (caller, access_replaced): (Caller, watch::Receiver<()>),
+        permit: StreamPermit,
+    ) -> Self {
         let now = Instant::now();
         Self {
             events: events.clone(),
@@ -147,7 +154,7 @@ impl Following {
             wanted,
             news: events.new_events().subscribe(),
             shutdown: events.shutdown(),
-            access_replaced: caller.access_replaced(),
+            access_replaced,
             caller,
             beat_at: now + HEARTBEAT,
             ends_at: now + LONGEST,
@@ -180,14 +187,17 @@ impl Following {
         }
     }
 
-    /// Returns false if a reload has taken the caller's access.
+    /// Returns false if the caller has signed out, its token has expired, or a reload has taken its
+    /// access.
     async fn is_permitted(&mut self) -> bool {
-        // The sender lives as long as the server.
-        if !self.access_replaced.has_changed().unwrap_or_default() {
-            return true;
-        }
         self.access_replaced.mark_unchanged();
-        self.caller.actor(Action::ReadEvents).await.is_ok()
+        self.caller.still_may(Action::ReadEvents).await
+    }
+
+    /// Returns false if a reload has taken the caller's access.
+    async fn outlives_reloads(&mut self) -> bool {
+        // The sender lives as long as the server.
+        !self.access_replaced.has_changed().unwrap_or_default() || self.is_permitted().await
     }
 
     /// The next text; `None` when the stream ends.
@@ -196,26 +206,28 @@ impl Following {
             self.greeted = true;
             return Some(GREETING.to_owned());
         }
-        while Instant::now() < self.ends_at && self.is_permitted().await {
+        while Instant::now() < self.ends_at && self.outlives_reloads().await {
             // Keep the client connected while the database is down.
             let page = self.page().await.unwrap_or_else(|error| {
                 debug!(%error, "failed to read events");
                 None
             });
             if let Some(text) = page {
-                self.beat_at = Instant::now() + HEARTBEAT;
-                return Some(text);
+                return self.permitted(text).await;
             }
             match self.quiet().await {
                 Quiet::Ended => return None,
-                Quiet::Heartbeat => {
-                    self.beat_at = Instant::now() + HEARTBEAT;
-                    return Some(": still here\n\n".to_owned());
-                }
+                Quiet::Heartbeat => return self.permitted(": still here\n\n".to_owned()).await,
                 Quiet::Look => {}
             }
         }
         None
+    }
+
+    /// Returns the text if the caller may still read it, and delays the next heartbeat.
+    async fn permitted(&mut self, text: String) -> Option<String> {
+        self.beat_at = Instant::now() + HEARTBEAT;
+        self.is_permitted().await.then_some(text)
     }
 
     /// Returns the next selected events, if any.
@@ -241,7 +253,7 @@ impl Following {
         if self.shutdown.is_signalled() {
             return Quiet::Ended;
         }
-        // A clone: `is_permitted` has yet to see the change.
+        // A clone: `outlives_reloads` has yet to see the change.
         let mut access_replaced = self.access_replaced.clone();
         tokio::select! {
             () = self.shutdown.signalled() => Quiet::Ended,

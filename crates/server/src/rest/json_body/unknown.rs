@@ -23,12 +23,15 @@ const MAX_LISTED: usize = 20;
 /// Maximum length of a name that is shown.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Parses `text` as if it had no unknown fields. Returns the object, if the rest is one, and these
-/// fields.
-pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> (Option<T>, Vec<Detail>) {
+/// Parses `text`, which is at `path` of the body, as if it had no unknown fields. Returns the
+/// object, if the rest is one, and these fields.
+pub(super) fn parse<'a, T: Deserialize<'a>>(
+    path: String,
+    text: &'a str,
+) -> (Option<T>, Vec<Detail>) {
     let found = RefCell::new(Vec::new());
     let mut json = serde_json::Deserializer::from_str(text);
-    let lenient = Lenient { inner: &mut json, path: String::new(), found: &found };
+    let lenient = Lenient { inner: &mut json, path, found: &found };
     let object = T::deserialize(lenient).ok();
     (object, found.into_inner())
 }
@@ -80,7 +83,11 @@ impl<'f, D> Lenient<'f, D> {
         let mut found = self.found.borrow_mut();
         if found.len() < MAX_LISTED {
             let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
-            let message = format!("unknown field {shown:?}; known here: {}", known.join(", "));
+            let message = if known.is_empty() {
+                format!("unknown field {shown:?}; this request has no fields")
+            } else {
+                format!("unknown field {shown:?}; known here: {}", known.join(", "))
+            };
             found.push(Detail::at(self.field(&shown), "unknown", message));
         }
     }
@@ -112,9 +119,18 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<'_, D> {
         self.inner.deserialize_struct(name, fields, visitor)
     }
 
+    /// Raw values are such a struct: what is in them is parsed later.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.inner.deserialize_newtype_struct(name, visitor)
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct newtype_struct tuple tuple_struct map enum identifier ignored_any
+        unit_struct tuple tuple_struct map enum identifier ignored_any
     }
 }
 
@@ -218,7 +234,7 @@ mod tests {
     }
 
     fn unknown(text: &str) -> (bool, String) {
-        let (object, found) = parse::<Outer<'_>>(text);
+        let (object, found) = parse::<Outer<'_>>(String::new(), text);
         (object.is_some(), serde_json::to_string(&found).unwrap())
     }
 
@@ -230,7 +246,7 @@ mod tests {
         let expected = r#"[{"field":"nam","reason":"unknown","message":"unknown field \"nam\"; known here: name, items"},{"field":"items[1].costs","reason":"unknown","message":"unknown field \"costs\"; known here: cost, tag"}]"#;
         assert_eq!(found, expected);
 
-        let (object, _) = parse::<Outer<'_>>(text);
+        let (object, _) = parse::<Outer<'_>>(String::new(), text);
         let object = object.unwrap();
         assert_eq!((object.name, object.items[0].cost, object.items[1].tag), ("n", Some(1), "t"));
     }
@@ -247,7 +263,7 @@ mod tests {
     fn listed_fields_are_bounded() {
         let fields: Vec<String> =
             (0..1000).map(|i| format!("\"{i}{}\":0", "x".repeat(99))).collect();
-        let (_, found) = parse::<Outer<'_>>(&format!("{{{}}}", fields.join(",")));
+        let (_, found) = parse::<Outer<'_>>(String::new(), &format!("{{{}}}", fields.join(",")));
         assert_eq!(found.len(), MAX_LISTED);
         assert!(serde_json::to_string(&found).unwrap().len() < MAX_LISTED * 300);
     }

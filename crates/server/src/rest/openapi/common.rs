@@ -3,7 +3,7 @@
 use utoipa::{
     Modify,
     openapi::{
-        HeaderBuilder, Object, OpenApi, RefOr, Response, Type,
+        Content, HeaderBuilder, Object, OpenApi, Ref, RefOr, Response, ResponseBuilder, Type,
         path::{Operation, PathItem},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
@@ -11,6 +11,9 @@ use utoipa::{
 
 /// Authentication by a bearer token.
 pub(super) struct Token;
+
+/// Every operation of the API refuses query parameters that it does not have.
+pub(super) struct UnknownParameters;
 
 /// Every answer says which request it is for.
 pub(super) struct RequestIds;
@@ -25,6 +28,21 @@ impl Modify for Token {
             .build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(bearer));
+    }
+}
+
+impl Modify for UnknownParameters {
+    fn modify(&self, document: &mut OpenApi) {
+        let paths = document.paths.paths.iter_mut();
+        let items = paths.filter(|(path, _)| path.starts_with("/api/v1/")).map(|(_, item)| item);
+        for operation in items.flat_map(operations) {
+            let refused = ResponseBuilder::new()
+                .description("Unknown query parameters; `details` lists them.")
+                .content("application/json", Content::new(Some(Ref::from_schema_name("Error"))))
+                .build();
+            let responses = &mut operation.responses.responses;
+            responses.entry("400".to_owned()).or_insert(RefOr::T(refused));
+        }
     }
 }
 

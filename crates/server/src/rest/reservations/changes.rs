@@ -17,7 +17,7 @@ use crate::rest::{
     error::{ApiError, Detail},
     field::Field,
     json,
-    json_body::{JsonBody, WireObject},
+    json_body::{EmptyBody, JsonBody, WireObject},
     path::PathParam,
     schemas::{Failing, LimitReservationEnded, NoSuchLimitReservation, WithBody},
 };
@@ -118,12 +118,14 @@ pub(in crate::rest) async fn settle(
     tag = "reservations",
     operation_id = "cancel_reservation",
     params(("id" = String, Path, description = "The reservation's id")),
-    responses((status = 200, description = "The reservation is cancelled", body = WireCancelled), NoSuchLimitReservation, LimitReservationEnded, Failing),
+    responses((status = 200, description = "The reservation is cancelled", body = WireCancelled), NoSuchLimitReservation, LimitReservationEnded, WithBody, Failing),
 )]
 pub(in crate::rest) async fn cancel(
     State(checks): State<Arc<MeteredChecks>>,
     PathParam(id): PathParam,
+    body: EmptyBody,
 ) -> Result<Response, ApiError> {
+    body.check()?;
     let id = parse_id(&id)?;
     checks.cancel_reservation(&id).await?;
     Ok(json::respond(&WireCancelled::new(&id)))

@@ -9,13 +9,17 @@ use axum::{
 };
 use headgate_api::rate_limits::RuleAdmin;
 use headgate_auth::Action;
-use headgate_ratelimit::{Draft, Revision, usecase::Plan};
+use headgate_ratelimit::{
+    Revision,
+    usecase::{Plan, RuleList},
+};
 use serde::{Deserialize, Serialize};
 use tokio::{sync::SemaphorePermit, task::spawn_blocking};
 use utoipa::ToSchema;
 
 use super::{
     WireRule,
+    items::WireItems,
     wire::{WireDraft, WireSpec},
 };
 use crate::rest::{
@@ -28,7 +32,7 @@ use crate::rest::{
 };
 
 /// Shorter lists do not wait for others.
-const SHORT_LIST_BYTES: u64 = 1024 * 1024;
+const SHORT_LIST_BYTES: u64 = 256 * 1024;
 
 /// A list of rules to apply.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -37,8 +41,8 @@ const SHORT_LIST_BYTES: u64 = 1024 * 1024;
 pub(in crate::rest) struct WireList<'a> {
     /// The rules. One with the scope, pattern and window of an existing rule changes that rule.
     #[serde(borrow)]
-    #[schema(max_items = 1_000_000)]
-    rules: Vec<WireDraft<'a>>,
+    #[schema(value_type = Vec<WireDraft<'a>>, max_items = 1_000_000)]
+    rules: WireItems<'a>,
     /// Deletes the rules that are not listed.
     #[serde(borrow, default)]
     #[schema(value_type = Option<bool>)]
@@ -105,10 +109,16 @@ pub(in crate::rest) async fn apply(
     JsonBody::<MAX_LIST_BYTES>::announced(&request)?;
     let _turn = turn(&admin, request.body().size_hint().upper()).await?;
     let body = JsonBody::<MAX_LIST_BYTES>::read(request.into_body()).await?;
+    let (body, manner) = beside(move || {
+        let manner = body.parse::<WireList<'_>>().and_then(|list| list.manner());
+        (body, manner)
+    })
+    .await?;
+    let Manner { prune, dry_run, seen } = manner?;
     let max = admin.rules.max_rules();
-    let (Manner { prune, dry_run, seen }, drafts) =
-        beside(move || body.parse::<WireList<'_>>()?.into_drafts(max)).await??;
-    let plan = admin.rules.plan(drafts, prune).await?;
+    // The rules borrow from the body, so it is parsed again where they are read.
+    let fill = move |list: &mut RuleList| body.parse::<WireList<'_>>()?.rules.add_to(list, max);
+    let plan = admin.rules.plan(fill, prune).await?;
     let plan = match seen {
         Some(seen) => plan.for_revision(seen)?,
         None => plan,
@@ -143,32 +153,19 @@ async fn beside<T: Send + 'static>(
 
 impl<'a> WireObject<'a> for WireList<'a> {
     fn problems(self) -> Vec<Detail> {
-        // The maximum number of rules is checked later.
-        self.manner(u64::MAX).map_err(ApiError::into_details).err().unwrap_or_default()
+        self.manner().map_err(ApiError::into_details).err().unwrap_or_default()
     }
 }
 
 impl WireList<'_> {
-    /// The options and the rules.
-    fn into_drafts(self, max: u64) -> Result<(Manner, Vec<Draft>), ApiError> {
-        let manner = self.manner(max)?;
-        Ok((manner, self.rules.into_iter().map(Into::into).collect()))
-    }
-
-    fn manner(&self, max: u64) -> Result<Manner, ApiError> {
+    fn manner(&self) -> Result<Manner, ApiError> {
         let wrong = |field| move |message| Detail::new(field, "wrong_type", message);
         let prune = self.prune.flag("prune").map_err(wrong("prune"));
         let dry_run = self.dry_run.flag("dry_run").map_err(wrong("dry_run"));
-        let few = if self.rules.len() as u64 <= max {
-            Ok(())
-        } else {
-            let message = format!("rules must have at most {max} items (ratelimit.max_rules)");
-            Err(Detail::new("rules", "length", message))
-        };
-        match (prune, dry_run, self.seen(), few) {
-            (Ok(prune), Ok(dry_run), Ok(seen), Ok(())) => Ok(Manner { prune, dry_run, seen }),
-            (prune, dry_run, seen, few) => {
-                let wrong = [prune.err(), dry_run.err(), seen.err(), few.err()];
+        match (prune, dry_run, self.seen()) {
+            (Ok(prune), Ok(dry_run), Ok(seen)) => Ok(Manner { prune, dry_run, seen }),
+            (prune, dry_run, seen) => {
+                let wrong = [prune.err(), dry_run.err(), seen.err()];
                 Err(ApiError::Invalid(wrong.into_iter().flatten().collect()))
             }
         }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use headgate_ratelimit::{Input, LeaseDraft};
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
 use crate::rest::field::Field;
@@ -87,14 +87,19 @@ impl<'de> Visitor<'de> for AnyLease {
         let (mut share_percent, mut hold_ms) = (Field::Missing, Field::Missing);
         let mut unknown = false;
         while let Some(name) = entries.next_key::<Cow<'de, str>>()? {
-            match &*name {
-                "share_percent" => share_percent = entries.next_value()?,
-                "hold_ms" => hold_ms = entries.next_value()?,
+            let (field, name) = match &*name {
+                "share_percent" => (&mut share_percent, "share_percent"),
+                "hold_ms" => (&mut hold_ms, "hold_ms"),
                 _ => {
                     unknown = true;
                     entries.next_value::<IgnoredAny>()?;
+                    continue;
                 }
+            };
+            if !matches!(field, Field::Missing) {
+                return Err(A::Error::duplicate_field(name));
             }
+            *field = entries.next_value()?;
         }
         Ok(if unknown {
             LeaseField::Other("an object with other fields")

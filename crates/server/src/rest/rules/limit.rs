@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
 use super::selector::kind;
+use crate::rest::unique_json::UniqueJson;
 
 /// A limit as it was sent.
 #[derive(Debug, Default)]
@@ -44,7 +45,8 @@ impl LimitField {
 
 impl<'de> Deserialize<'de> for LimitField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Json::deserialize(deserializer)? {
+        let UniqueJson(json) = UniqueJson::deserialize(deserializer)?;
+        Ok(match json {
             Json::Null => Self::Null,
             Json::Number(number) => match (number.as_i64(), number.as_u64()) {
                 (Some(number), _) => Self::Number(number),

@@ -5,6 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 use utoipa::ToSchema;
 
+use crate::rest::unique_json::UniqueJson;
+
 /// A field with a nested value.
 #[derive(Debug, Default)]
 pub(in crate::rest) enum JsonField {
@@ -59,9 +61,9 @@ impl JsonField {
 
 impl<'de> Deserialize<'de> for JsonField {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Json::deserialize(deserializer)? {
-            Json::Null => Self::Null,
-            json => Self::Given(json),
+        Ok(match UniqueJson::deserialize(deserializer)? {
+            UniqueJson(Json::Null) => Self::Null,
+            UniqueJson(json) => Self::Given(json),
         })
     }
 }

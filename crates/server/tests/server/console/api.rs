@@ -48,6 +48,26 @@ async fn a_rule_is_changed_only_if_its_etag_matches() {
 }
 
 #[tokio::test]
+async fn a_rule_is_deleted_only_if_its_etag_matches() {
+    let server = Server::start(&[]).await;
+    let rule =
+        json!({"scope": "user", "identifier_pattern": "u1", "limit": 5, "window_seconds": 60});
+    let path = format!("{RULES}/{}", server.create_rule(&rule).await);
+    let tag = server.admin("GET", &path, "").await.header("etag").to_owned();
+    let updated = server.admin("PUT", &path, &rule.to_string()).await;
+    let delete = async |tag: &str| {
+        let token = format!("Bearer {}", server.admin_token.as_deref().unwrap());
+        let request = Request::delete(&path).header("if-match", tag).header("authorization", token);
+        server.send(request, "").await.status.as_u16()
+    };
+    assert_eq!(delete(&tag).await, 412);
+    assert_eq!(delete("yesterday").await, 400);
+    assert_eq!(server.admin("GET", &path, "").await.status, 200);
+    assert_eq!(delete(updated.header("etag")).await, 204);
+    assert_eq!(server.admin("GET", &path, "").await.status, 404);
+}
+
+#[tokio::test]
 async fn rules_are_searched() {
     let server = Server::start(&[]).await;
     for (name, pattern) in [("Free plan", "free-*"), ("Paid", "paid-*")] {
@@ -103,7 +123,14 @@ async fn events_are_listed_newest_first_with_their_deliveries() {
     let older =
         server.admin("GET", &format!("/api/v1/events?order=newest&before={before}"), "").await;
     assert_eq!(older.json()["events"][0]["event_type"], "QUOTA_THRESHOLD_REACHED");
-    for wrong in ["order=sideways", "before=-1", "deliveries=perhaps"] {
+    for wrong in [
+        "order=sideways",
+        "order=newest&before=-1",
+        "deliveries=perhaps",
+        "before=5",
+        "order=oldest&before=5",
+        "order=newest&after=5",
+    ] {
         assert_eq!(
             server.admin("GET", &format!("/api/v1/events?{wrong}"), "").await.status,
             400,

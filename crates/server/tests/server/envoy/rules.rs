@@ -65,6 +65,19 @@ async fn entries_are_attributes_and_counters_are_those_of_all_callers() {
 }
 
 #[tokio::test]
+async fn a_domain_of_a_caller_does_not_become_a_long_label() {
+    let (server, client) = start(&[]).await;
+    server.create_rule(&rule("all", &json!({}), &["k"], 100)).await;
+    for i in 0..3 {
+        let domain = format!("{i}{}", "x".repeat(20_000));
+        client.ask(&domain, &[of(&[("k", "v")])]).await;
+    }
+    let shared = counted("other", "other", "within_limit");
+    assert_eq!(metric(&server, &shared).await, Some(3));
+    assert!(!server.get("/metrics").await.text.contains("xxxx"));
+}
+
+#[tokio::test]
 async fn rules_apply_besides_the_limits_of_files_and_all_or_nothing() {
     let server = start_with(DOMAINS, &[("envoy.rules", "true")]).await;
     let client = Client::connect(server.grpc_address).await;

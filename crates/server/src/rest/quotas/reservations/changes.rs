@@ -16,7 +16,7 @@ use crate::rest::{
     field::Field,
     idempotency::mark,
     json,
-    json_body::{JsonBody, WireObject},
+    json_body::{EmptyBody, JsonBody, WireObject},
     path::PathPair,
     quotas::{
         increment::{amount, request_id},
@@ -150,14 +150,16 @@ pub(in crate::rest) async fn settle(
         ("reservation" = String, Path, description = "The reservation's id"),
     ),
     security(("token" = [])),
-    responses((status = 200, description = "The reservation is cancelled", body = WireSettled), NoSuchReservation, ReservationEnded, Protected, Undecided, Failing),
+    responses((status = 200, description = "The reservation is cancelled", body = WireSettled), NoSuchReservation, ReservationEnded, WithBody, Protected, Undecided, Failing),
 )]
 pub(in crate::rest) async fn cancel(
     State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
     PathPair(id, reservation): PathPair,
+    body: EmptyBody,
 ) -> Result<Response, ApiError> {
     caller.may(Action::UseQuotas).await?;
+    body.check()?;
     let (id, reservation) = (quota_id(&id)?, reservation_id(&reservation)?);
     let done = quotas.reservations().cancel(&id, &reservation).await?;
     let mut response = json::respond(&WireSettled::from(&done));
