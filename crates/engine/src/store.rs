@@ -164,7 +164,7 @@ impl Verb {
     /// A verb that names a reservation or a grant is not trusted with that: its limit may come from
     /// outside with the name, and must never make units return sooner. It applies only a lower rate,
     /// and only if the reservation or grant exists.
-    pub(crate) const fn adopts_limit(self) -> bool {
+    pub const fn adopts_limit(self) -> bool {
         match self {
             Self::Acquire | Self::Lease | Self::Reserve { .. } | Self::Refund | Self::Reset => true,
             Self::Peek | Self::Use { .. } | Self::Commit(_) | Self::Cancel(_) | Self::GiveBack => {
