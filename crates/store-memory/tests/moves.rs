@@ -122,3 +122,19 @@ fn a_subject_of_several_limits_gets_a_slot_when_its_usage_has_ended() {
         assert_eq!((crowded.store.overflowed(), crowded.store.len()), (3, 1), "{algorithm}");
     }
 }
+
+#[test]
+fn an_overdraft_ends_with_its_window() {
+    for algorithm in [Algorithm::FixedWindow, Algorithm::Calendar] {
+        let (crowded, limit) = (Crowded::new(), limit(algorithm, 10));
+        let id = LeaseId::from(7);
+        let lease = Duration::from_secs(5);
+        assert!(crowded.ask(Verb::Reserve { id, lease }, "late", &limit, 1).allowed);
+        let spends = check("late", &limit, 1).spent(Spent::with_overdraft(150));
+        let settled = crowded.apply(Verb::Commit(id), spends);
+        assert!(settled.allowed && settled.remaining == 0, "{algorithm} {settled:?}");
+        crowded.clock.advance(settled.reset_after);
+        let next = crowded.ask(Verb::Acquire, "late", &limit, 10);
+        assert!(next.allowed, "{algorithm}: the next window is complete, {next:?}");
+    }
+}

@@ -98,6 +98,8 @@ impl Window {
     }
 
     fn encode(&self, count: u64) -> u64 {
+        // An overdraft ends with its window, too.
+        let count = count.min(self.limit);
         let share = (u128::from(count) * self.points()).div_ceil(u128::from(self.limit));
         point(self.start).saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
     }
