@@ -125,6 +125,11 @@ fn streams_stop_at_the_limit() {
 }
 
 #[test]
+fn agrees_with_the_model_about_many_holders() {
+    at_once(suite::agrees_with_the_model_about_many_holders(&InMemory::with_capacity(1_000)));
+}
+
+#[test]
 fn never_more_holders_than_places() {
     at_once(suite::never_more_holders_than_places(&InMemory::with_capacity(1_000)));
 }
