@@ -53,16 +53,16 @@ impl ScriptRunner {
         self.run(verb, checks, |now| Call::new(verb, checks, now)).await
     }
 
-    /// Acquires `checks` as [`apply_admitted`](Self::apply_admitted) does, and returns what
-    /// [`undo`](Self::undo) needs to know.
-    pub(crate) async fn acquire_admitted(
+    /// Acquires or reserves as [`apply_admitted`](Self::apply_admitted) does, and returns what
+    /// undoing it needs to know.
+    pub(crate) async fn take_admitted(
         &self,
+        verb: Verb,
         checks: &[Check<'_>],
     ) -> Result<(Outcomes, Vec<Acquired>), StoreError> {
-        let verb = Verb::Acquire;
         let reply = self.call(verb, checks, |now| Call::new(verb, checks, now)).await?;
         let outcomes = call::outcomes(verb, checks, &reply).map_err(corrupt)?;
-        let acquired = call::acquired(checks, &outcomes, &reply).map_err(corrupt)?;
+        let acquired = call::acquired(verb, checks, &outcomes, &reply).map_err(corrupt)?;
         Ok((outcomes, acquired))
     }
 

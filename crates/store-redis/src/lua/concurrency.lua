@@ -52,6 +52,7 @@ end
 function concurrency.permits(s, cost, verb, id)
   s.id = own_id(s, verb, id)
   s.ends = s.id and s.id ~= '' and redis.call('ZSCORE', s.key, s.id) or nil
+  s.existed = s.ends ~= nil
   local fits = s.taken + cost <= s.limit
   if verb == 'peek' then return fits end
   if verb == 'acquire' or verb == 'lease' or verb == 'reserve' then return s.ends ~= nil or fits end
