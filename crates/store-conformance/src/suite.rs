@@ -17,6 +17,7 @@ pub use places::{
 };
 pub use reservations::{
     a_limit_that_comes_with_a_reservation_raises_no_rate,
+    a_refund_under_a_smaller_limit_returns_no_more,
     refuses_one_reservation_too_many_until_another_ends, remembers_the_latest_settlements,
 };
 pub use streams::streams_stop_at_the_limit;

@@ -79,9 +79,9 @@ impl<'s> LockedShards<'s> {
         let leases = shard.take_leases(fingerprint, now);
         let is_in_overflow =
             !leases.is_empty() || store.overflow.is_charged(fingerprint, limit, now);
-        let can_move = !is_in_overflow
-            || adopts_limit(verb, check) && store.overflow.is_known_in_units(check, now);
-        let gets_slot = can_move && shard.has_room(now);
+        let moves = !is_in_overflow
+            || can_move(verb, check) && store.overflow.is_known_in_units(check, now);
+        let gets_slot = moves && shard.has_room(now);
         let kept_in = if gets_slot {
             KeptIn::Slot
         } else {
@@ -109,9 +109,8 @@ impl<'s> LockedShards<'s> {
     }
 }
 
-/// Returns `true` if the limit of `check` applies to the state from here on. Others change nothing,
-/// or their limit comes with the name of a reservation, possibly a made-up one: usage must not be
-/// counted in units of that.
-const fn adopts_limit(verb: Verb, check: &Check<'_>) -> bool {
-    verb.adopts_limit() && !check.mode().is_read_only()
+/// Returns `true` if usage may be counted in units of the check's limit from here on. Peeks change
+/// nothing, and the limit of others comes with the name of a reservation, possibly a made-up one.
+fn can_move(verb: Verb, check: &Check<'_>) -> bool {
+    verb != Verb::Peek && !verb.is_by_name() && !check.mode().is_read_only()
 }

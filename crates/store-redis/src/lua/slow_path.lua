@@ -252,7 +252,8 @@ for i = 1, #KEYS do
   -- The caller computes calendar periods, but the clock is that of Redis: return the time for a
   -- retry.
   if s.outside then return s.now end
-  if by_name and s.changed and s.rate > s.flow then meter.keep_rate(s) end
+  -- Nor does a refund apply it: other refunds have to know at which rate units have refilled.
+  if s.changed and (verb == 'refund' or by_name and s.rate > s.flow) then meter.keep_rate(s) end
   s.meter, s.cost, s.clock = meter, cost, clock
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s

@@ -91,6 +91,14 @@ fn a_limit_that_comes_with_a_reservation_raises_no_rate() {
 }
 
 #[test]
+fn a_refund_under_a_smaller_limit_returns_no_more() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    let fixture = at_our_time(&runtime, redis);
+    runtime.block_on(suite::a_refund_under_a_smaller_limit_returns_no_more(&*fixture()));
+}
+
+#[test]
 fn remembers_the_latest_settlements() {
     let redis = require!(Redis::start());
     let runtime = runtime();
