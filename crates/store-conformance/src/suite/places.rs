@@ -209,7 +209,10 @@ pub async fn agrees_with_the_model_about_many_holders(fixture: &dyn Fixture) {
         let mut taken = 0;
         for id in 1..=holders {
             let places = 1 + u64::from(id % step == 0);
-            let place = Place { id: LeaseId::from(id), lease: LEASE - Duration::from_secs(id) };
+            let place = Place {
+                id: LeaseId::from(id),
+                lease: LEASE.saturating_sub(Duration::from_secs(id)),
+            };
             let verb = Verb::Acquire;
             assert!(subject.agrees(&mut model, verb, Some(place), places).await.allowed, "{id}");
             taken += places;
