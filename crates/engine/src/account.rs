@@ -97,7 +97,7 @@ impl Account {
             self.perform_places(places, check, verb, now);
             return;
         }
-        if verb.adopts_limit() || verb != Verb::Peek && limit.is_slower_than(&self.state) {
+        if verb.adopts_limit() || verb.is_by_name() && limit.is_slower_than(&self.state) {
             limit.adopt(&mut self.state, now);
         }
         match verb {

@@ -164,12 +164,31 @@ impl Verb {
     /// A verb that names a reservation or a grant is not trusted with that: its limit may come from
     /// outside with the name, and must never make units return sooner. It applies only a lower rate,
     /// and only if the reservation or grant exists.
+    ///
+    /// Nor does a refund: other refunds have to know the rate at which their units may have refilled.
     pub(crate) const fn adopts_limit(self) -> bool {
         match self {
-            Self::Acquire | Self::Lease | Self::Reserve { .. } | Self::Refund | Self::Reset => true,
-            Self::Peek | Self::Use { .. } | Self::Commit(_) | Self::Cancel(_) | Self::GiveBack => {
-                false
-            }
+            Self::Acquire | Self::Lease | Self::Reserve { .. } | Self::Reset => true,
+            Self::Peek
+            | Self::Refund
+            | Self::Use { .. }
+            | Self::Commit(_)
+            | Self::Cancel(_)
+            | Self::GiveBack => false,
+        }
+    }
+
+    /// Returns `true` if it names a reservation or a grant, with which its limit may come from
+    /// outside.
+    pub const fn is_by_name(self) -> bool {
+        match self {
+            Self::Use { .. } | Self::Commit(_) | Self::Cancel(_) | Self::GiveBack => true,
+            Self::Peek
+            | Self::Acquire
+            | Self::Lease
+            | Self::Reserve { .. }
+            | Self::Refund
+            | Self::Reset => false,
         }
     }
 

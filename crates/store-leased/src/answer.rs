@@ -6,6 +6,13 @@ use headgate::Timestamp;
 
 use crate::holding::micros;
 
+/// The steady times from before a call and after it, in microseconds. The store decided in between.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallTimes {
+    pub(crate) sent: u64,
+    pub(crate) arrived: u64,
+}
+
 /// An answer of the store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {

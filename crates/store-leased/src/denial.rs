@@ -2,7 +2,7 @@
 
 use headgate::{Check, Outcome};
 
-use crate::holding::as_micros;
+use crate::{answer::CallTimes, holding::as_micros};
 
 /// A denial by the store. Until it ends, its cost is not admitted.
 #[derive(Clone, Copy, Debug)]
@@ -14,16 +14,17 @@ pub(crate) struct Denial {
 }
 
 impl Denial {
-    /// What an answer to a call that was sent at `sent` says about the next ones.
+    /// What an answer says about the next calls. It is not repeated when the cost may be admitted,
+    /// and nobody is told to retry before it is.
     pub(crate) fn learned(
         check: &Check<'_>,
         outcome: &Outcome,
-        sent: u64,
+        CallTimes { sent, arrived }: CallTimes,
         hold: u64,
     ) -> Option<Self> {
         let (cost, wait) = denied_for(check, outcome, hold)?;
-        let retry_at = sent.saturating_add(wait);
-        let until = retry_at.min(sent.saturating_add(hold));
+        let retry_at = arrived.saturating_add(wait);
+        let until = sent.saturating_add(wait.min(hold));
         Some(Self { cost, remaining: outcome.remaining, until, retry_at })
     }
 }

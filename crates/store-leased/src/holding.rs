@@ -6,7 +6,12 @@ use headgate::{Check, Extra, Grant, Limit, Outcome, OwnedKey, Timestamp};
 use smallvec::SmallVec;
 
 use crate::{
-    answer::Answer, denial::Denial, flight::Ended, hand::Hand, pace::Pace, refill::Refill,
+    answer::{Answer, CallTimes},
+    denial::Denial,
+    flight::Ended,
+    hand::Hand,
+    pace::Pace,
+    refill::Refill,
 };
 
 /// What this process holds of one subject under one limit, and knows about it.
@@ -206,20 +211,21 @@ impl Holding {
         }
     }
 
-    /// Learns from an answer of the store to a call that was sent at `sent`. Returns the units of
-    /// grants that have ended, which are lost.
+    /// Learns from an answer of the store. Returns the units of grants that have ended, which are
+    /// lost.
     pub(crate) fn learn(
         &mut self,
         check: &Check<'_>,
         outcome: &Outcome,
-        sent: u64,
+        times: CallTimes,
         hold: u64,
     ) -> u64 {
+        let CallTimes { sent, arrived } = times;
         let ended = self.hands.iter().filter(|hand| hand.until <= sent);
         let lost = ended.map(|hand| hand.units).sum();
         self.hands.retain(|hand| hand.until > sent && hand.units > 0);
         let cost = check.cost().get();
-        let reset_at = sent.saturating_add(as_micros(outcome.reset_after));
+        let reset_at = arrived.saturating_add(as_micros(outcome.reset_after));
         let (at, remaining, until) = (outcome.at, outcome.remaining, sent.saturating_add(hold));
         self.last = Answer { sent, at, reset_at, remaining, until };
         self.pace.count(cost);
@@ -230,7 +236,7 @@ impl Holding {
         } else {
             self.pace.denied();
         }
-        self.denial = Denial::learned(check, outcome, sent, hold).or(self.denial);
+        self.denial = Denial::learned(check, outcome, times, hold).or(self.denial);
         if let Some(Grant { units, until }) = outcome.grant() {
             let length = until.since(outcome.at);
             let end = sent.saturating_add(length);

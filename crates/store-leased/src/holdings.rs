@@ -9,6 +9,7 @@ use std::{
 use headgate::{Check, Key, Outcome};
 
 use crate::{
+    answer::CallTimes,
     fingerprint::{Fingerprint, Fingerprints},
     flight::{Boarding, Ended, Flight, Waiting},
     holding::{Holding, Local, Return, Turn, as_micros},
@@ -170,7 +171,8 @@ impl Holdings {
         check: &Check<'_>,
         outcome: &Outcome,
         is_denied: bool,
-        [sent, hold]: [u64; 2],
+        times: CallTimes,
+        hold: u64,
     ) -> u64 {
         let mut shard = self.shard(subject);
         let matters =
@@ -178,8 +180,8 @@ impl Holdings {
         if !matters {
             return 0;
         }
-        match self.entry(&mut shard, subject, check, sent, sent) {
-            Some(holding) => holding.learn(check, outcome, sent, hold),
+        match self.entry(&mut shard, subject, check, times.sent, times.sent) {
+            Some(holding) => holding.learn(check, outcome, times, hold),
             None => outcome.grant().map_or(0, |grant| grant.units),
         }
     }

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::{
     Stats,
+    answer::CallTimes,
     fingerprint::{Fingerprint, Fingerprints},
     flight::{Boarding, Flight, Waiting},
     holding::{Holding, Local, Turn, as_micros},
@@ -267,7 +268,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         count(&self.counters.calls, 1);
         let sent = self.clock.steady();
         let answer = self.store.apply(verb, &asked).await?;
-        self.learn(&asked, &answer, sent);
+        self.learn(&asked, &answer, CallTimes { sent, arrived: self.clock.steady() });
         if !is_blocked(&asked, &answer) {
             taken.keep();
         }
@@ -288,7 +289,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
         }
     }
 
-    fn learn(&self, asked: &Batch<'_>, answer: &Outcomes, sent: u64) {
+    fn learn(&self, asked: &Batch<'_>, answer: &Outcomes, times: CallTimes) {
         let is_denied = answer.iter().any(|outcome| !outcome.allowed);
         for (check, outcome) in asked.checks().iter().zip(answer.iter()) {
             if outcome.degraded.is_some() || !is_leasable(check) {
@@ -296,14 +297,15 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
             }
             let subject = self.holdings.fingerprint(check.key());
             let hold = as_micros(check.extra().map_or(Self::DENIAL_HOLD, Extra::hold));
-            let lost = self.holdings.learn(subject, check, outcome, is_denied, [sent, hold]);
+            let lost = self.holdings.learn(subject, check, outcome, is_denied, times, hold);
             count(&self.counters.lost, lost);
             let Some(grant) = outcome.grant() else { continue };
             count(&self.counters.granted, grant.units);
             let length = grant.until.since(outcome.at);
             let look_after = length.saturating_sub((length / 8).max(Self::RETURN_BEFORE));
-            let times = [sent + look_after, sent + length];
-            self.returns.schedule(times, subject, grant.until, sent);
+            let sent = times.sent;
+            let due = [sent + look_after, sent + length];
+            self.returns.schedule(due, subject, grant.until, sent);
         }
     }
 

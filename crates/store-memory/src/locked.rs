@@ -1,6 +1,6 @@
 //! The shards of a batch, locked together.
 
-use headgate::{Account, Check, Clock, Limit, State, Timestamp, Verb};
+use headgate::{Account, Check, Clock, Limit, Timestamp, Verb};
 use smallvec::SmallVec;
 
 use crate::{
@@ -77,9 +77,11 @@ impl<'s> LockedShards<'s> {
         // Usage from when it had no slot still counts.
         let state = store.overflow.usage(fingerprint, limit, now);
         let leases = shard.take_leases(fingerprint, now);
-        let is_in_overflow = state != State::Fresh || !leases.is_empty();
-        // A peek does not move a subject into a slot.
-        let gets_slot = shard.has_room(now) && !(verb == Verb::Peek && is_in_overflow);
+        let is_in_overflow =
+            !leases.is_empty() || store.overflow.is_charged(fingerprint, limit, now);
+        let moves = !is_in_overflow
+            || can_move(verb, check) && store.overflow.is_known_in_units(check, now);
+        let gets_slot = moves && shard.has_room(now);
         let kept_in = if gets_slot {
             KeptIn::Slot
         } else {
@@ -105,4 +107,10 @@ impl<'s> LockedShards<'s> {
             KeptIn::Overflow { .. } => shard.put_leases(fingerprint, account.leases),
         }
     }
+}
+
+/// Returns `true` if usage may be counted in units of the check's limit from here on. Peeks change
+/// nothing, and the limit of others comes with the name of a reservation, possibly a made-up one.
+fn can_move(verb: Verb, check: &Check<'_>) -> bool {
+    verb != Verb::Peek && !verb.is_by_name() && !check.mode().is_read_only()
 }

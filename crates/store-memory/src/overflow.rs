@@ -12,7 +12,9 @@
 //! | `group` | the limits that share a table |
 //! | `level` | usage that decreases steadily or ends with a window, as a point in time |
 //! | `held` | usage of sliding windows, held until a window has passed without any |
+//! | `charged_limits` | which usage may move to a slot |
 
+mod charged_limits;
 mod group;
 mod held;
 mod level;
@@ -27,9 +29,12 @@ use std::{
     },
 };
 
-use headgate::{Limit, State, Timestamp};
+use headgate::{Check, Limit, State, Timestamp};
 
-use self::group::{Encoding, Group};
+use self::{
+    charged_limits::ChargedLimits,
+    group::{Encoding, Group},
+};
 use crate::fingerprint::Fingerprint;
 
 /// Shared usage of all subjects without a slot.
@@ -46,6 +51,7 @@ pub(crate) struct Overflow {
     tables: [OnceLock<Box<[AtomicU64]>>; Group::COUNT],
     /// Latest time at which any cell is in use, in microseconds.
     live_until: AtomicU64,
+    charged_limits: ChargedLimits,
     decisions: AtomicU64,
 }
 
@@ -65,6 +71,7 @@ impl Overflow {
             width: cells.max(Self::MIN_WIDTH),
             tables: [const { OnceLock::new() }; Group::COUNT],
             live_until: AtomicU64::new(0),
+            charged_limits: ChargedLimits::default(),
             decisions: AtomicU64::new(0),
         }
     }
@@ -86,25 +93,68 @@ impl Overflow {
 
     /// Upper bound of the subject's usage.
     pub(crate) fn usage(&self, fingerprint: Fingerprint, limit: &Limit, now: Timestamp) -> State {
-        let group = Group::of(limit);
-        if !self.is_live(now) || self.tables[group.index()].get().is_none() {
-            return State::Fresh;
-        }
-        let cells = self.cells(group, fingerprint).map(|cell| cell.load(Relaxed));
-        match group.encoding() {
-            Encoding::Level => level::decode(level::lowest(cells), limit, now),
-            Encoding::Held => held::decode(held::lowest(cells, now), limit, now),
+        match (self.lowest(fingerprint, limit, now), Group::of(limit).encoding()) {
+            (None, _) => State::Fresh,
+            (Some(cell), Encoding::Level) => level::decode(cell, limit, now),
+            (Some(cell), Encoding::Held) => held::decode(cell, limit, now),
         }
     }
 
-    /// Raises the subject's cells to its usage after an admission at `now`.
-    pub(crate) fn raise(
+    /// Returns `true` if the subject may have usage, even if it is less than a unit of `limit`: of a
+    /// larger limit it may be several.
+    pub(crate) fn is_charged(
+        &self,
+        fingerprint: Fingerprint,
+        limit: &Limit,
+        now: Timestamp,
+    ) -> bool {
+        match (self.lowest(fingerprint, limit, now), Group::of(limit).encoding()) {
+            (None, _) => false,
+            (Some(cell), Encoding::Level) => level::is_live(cell, limit, now),
+            (Some(cell), Encoding::Held) => cell > 0,
+        }
+    }
+
+    /// Returns `true` if the usage under the check's limit is known in units, and not only as a
+    /// share: no other limit was charged.
+    pub(crate) fn is_known_in_units(&self, check: &Check<'_>, now: Timestamp) -> bool {
+        self.charged_limits.is_only(check.key(), check.limit(), now)
+    }
+
+    /// The lowest of the subject's cells, if any is in use.
+    fn lowest(&self, fingerprint: Fingerprint, limit: &Limit, now: Timestamp) -> Option<u64> {
+        let group = Group::of(limit);
+        if !self.is_live(now) || self.tables[group.index()].get().is_none() {
+            return None;
+        }
+        let cells = self.cells(group, fingerprint).map(|cell| cell.load(Relaxed));
+        Some(match group.encoding() {
+            Encoding::Level => level::lowest(cells),
+            Encoding::Held => held::lowest(cells, now),
+        })
+    }
+
+    /// Charges the usage after the admission of `check` at `now` to the subject.
+    pub(crate) fn charge(
+        &self,
+        fingerprint: Fingerprint,
+        check: &Check<'_>,
+        state: &State,
+        now: Timestamp,
+    ) {
+        let until = self.raise(fingerprint, check.limit(), state, now);
+        self.charged_limits.record(check.key(), check.limit(), until, now);
+    }
+
+    /// Raises the subject's cells to its usage after an admission at `now`. Returns the time until
+    /// which it counts.
+    fn raise(
         &self,
         fingerprint: Fingerprint,
         limit: &Limit,
         state: &State,
         now: Timestamp,
-    ) {
+    ) -> Timestamp {
         let group = Group::of(limit);
         let cells = self.cells(group, fingerprint);
         let until = match group.encoding() {
@@ -127,6 +177,7 @@ impl Overflow {
             }
         };
         self.live_until.fetch_max(until, Relaxed);
+        Timestamp::from_micros(until)
     }
 
     /// Deletes the subject's usage: clears its lowest cell, which is enough. Others in that cell

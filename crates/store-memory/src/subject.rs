@@ -97,7 +97,7 @@ impl Subject {
             | Verb::Use { .. }
             | Verb::Commit(_) => {
                 account.perform(check, verb, now);
-                overflow.raise(*fingerprint, limit, &account.state, now);
+                overflow.charge(*fingerprint, check, &account.state, now);
                 // What returned did not return to the cells.
                 account.state = overflow.usage(*fingerprint, limit, now);
             }

@@ -125,6 +125,16 @@ fn streams_stop_at_the_limit() {
 }
 
 #[test]
+fn a_refund_under_a_smaller_limit_returns_no_more() {
+    at_once(suite::a_refund_under_a_smaller_limit_returns_no_more(&InMemory::with_capacity(1_000)));
+}
+
+#[test]
+fn agrees_with_the_model_about_many_holders() {
+    at_once(suite::agrees_with_the_model_about_many_holders(&InMemory::with_capacity(1_000)));
+}
+
+#[test]
 fn never_more_holders_than_places() {
     at_once(suite::never_more_holders_than_places(&InMemory::with_capacity(1_000)));
 }

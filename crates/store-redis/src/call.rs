@@ -67,7 +67,7 @@ impl<'a> Call<'a> {
 
     /// A call that returns what `checks` acquired.
     pub(crate) fn undo(checks: &'a [Check<'a>], taken: &[Acquired], now: Timestamp) -> Self {
-        let subject = join(taken.iter().map(|Acquired { at, bucket }| {
+        let subject = join(taken.iter().map(|Acquired { at, bucket, .. }| {
             let bucket::State { full_at, fraction, .. } = bucket.unwrap_or_default();
             format!("{}:{full_at}:{fraction}", at.as_micros())
         }));

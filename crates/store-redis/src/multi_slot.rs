@@ -7,7 +7,7 @@ use headgate::{Check, Outcomes, StoreError, Verb};
 
 use crate::{call::Acquired, runner::ScriptRunner, slot_group::SlotGroup};
 
-/// The outcomes of a group, and what undoing an acquisition needs to know.
+/// The outcomes of a group, and what undoing needs to know of a verb that takes.
 type Answer = (Outcomes, Vec<Acquired>);
 
 /// A batch over several slots of a cluster.
@@ -37,8 +37,7 @@ impl<'a> MultiSlotBatch<'a> {
         let failure = failure(&replies);
         let (mut replies, acquired): (Vec<Outcomes>, Vec<Vec<Acquired>>) =
             replies.into_iter().map(Result::unwrap_or_default).unzip();
-        let takes = matches!(verb, Verb::Acquire | Verb::Reserve { .. });
-        if takes && !self.agree(&replies) {
+        if takes(verb) && !self.agree(&replies) {
             self.undo(verb, &mut replies, &acquired).await;
         }
         failure.map_or_else(|| Ok(self.join(replies)), Err)
@@ -46,8 +45,8 @@ impl<'a> MultiSlotBatch<'a> {
 
     async fn ask(&self, verb: Verb, group: &SlotGroup<'_>) -> Result<Answer, StoreError> {
         let checks = group.checks();
-        if verb == Verb::Acquire {
-            return self.runner.acquire_admitted(checks).await;
+        if takes(verb) {
+            return self.runner.take_admitted(verb, checks).await;
         }
         Ok((self.runner.apply_admitted(verb, checks).await?, Vec::new()))
     }
@@ -61,7 +60,8 @@ impl<'a> MultiSlotBatch<'a> {
     /// does not reply keeps the units that it took: admitting too little is better than too much.
     async fn undo(&self, verb: Verb, replies: &mut [Outcomes], acquired: &[Vec<Acquired>]) {
         let taken = self.groups.iter().zip(&*replies).zip(acquired);
-        let taken = taken.map(|((group, reply), acquired)| (group.taken_together(reply), acquired));
+        let taken = taken
+            .map(|((group, reply), acquired)| (group.taken_together(reply, acquired), acquired));
         let given = join_all(taken.map(|(group, acquired)| async move {
             let given = self.undo_group(verb, &group, acquired).await;
             (group, given)
@@ -101,6 +101,10 @@ impl<'a> MultiSlotBatch<'a> {
         sorted.sort_unstable_by_key(|(position, _)| **position);
         sorted.into_iter().map(|(_, outcome)| outcome).collect()
     }
+}
+
+const fn takes(verb: Verb) -> bool {
+    matches!(verb, Verb::Acquire | Verb::Reserve { .. })
 }
 
 /// Error of a batch. It is "not sent" only if no call was sent: another slot may have executed its

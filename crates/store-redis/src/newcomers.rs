@@ -4,6 +4,7 @@ mod key_rate;
 mod recent_keys;
 
 use std::{
+    collections::HashSet,
     fmt,
     num::NonZeroU32,
     sync::{
@@ -36,8 +37,9 @@ use recent_keys::RecentKeys;
 /// rate, a burst of one second, and the shared keys; and new subjects together never get more than
 /// the shared keys allow. A single new subject may get less than its limit.
 ///
-/// What must be found again, by any process, is never in a shared key. Beyond the rate,
-/// reservations and [exact](Check::exact) checks of subjects without a key are denied for a second.
+/// What must be found again, by any process, is never in a shared key: nothing is granted from one.
+/// Beyond the rate, reservations and [exact](Check::exact) checks of subjects without a key are
+/// denied for a second.
 /// Keys of concurrency limits are exempt: they last no longer than their leases.
 pub struct NewcomerBound {
     store: Arc<RedisStore>,
@@ -118,16 +120,12 @@ impl NewcomerBound {
         checks: &[Check<'_>],
         over: &[usize],
     ) -> Result<Outcomes, StoreError> {
-        let mut names = vec![None; checks.len()];
-        for position in over {
-            names[*position] = Some(self.shared_name(*position, &checks[*position]));
-        }
+        let names = self.shared_names(over.iter().map(|position| &checks[*position]));
         self.shared.fetch_add(over.len() as u64, Relaxed);
-        let replaced = checks.iter().zip(&names).map(|(check, name)| match name {
-            None => Ok(*check),
-            Some(name) => renamed(check, name),
-        });
-        let replaced: Vec<Check<'_>> = replaced.collect::<Result<_, _>>()?;
+        let mut replaced = checks.to_vec();
+        for (position, name) in over.iter().zip(&names) {
+            replaced[*position] = shared(&checks[*position], name)?;
+        }
         let batch = Batch::new(replaced).map_err(rejected)?;
         self.store.apply(verb, &batch).await
     }
@@ -182,22 +180,39 @@ impl NewcomerBound {
         Ok(is_there)
     }
 
-    /// Includes the position, so that two checks of a batch with the same limit have different
-    /// keys.
-    fn shared_name(&self, position: usize, check: &Check<'_>) -> String {
-        let limit = check.limit();
-        let bucket = self.recent.hash(check.key()) % Self::SHARED;
-        let (algorithm, capacity, ttl) = (limit.algorithm(), limit.capacity(), ttl(check));
-        format!("headgate:newcomers:{algorithm}:{capacity}:{ttl}:{position}:{bucket}")
+    /// The shared keys of checks of one batch, all different. A subject has the same key in every
+    /// batch, unless it meets another with that key, which is rare: then the later one has the next.
+    fn shared_names<'a>(&self, checks: impl Iterator<Item = &'a Check<'a>>) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut taken = HashSet::new();
+        for check in checks {
+            let limit = check.limit();
+            let (algorithm, capacity, ttl) = (limit.algorithm(), limit.capacity(), ttl(check));
+            let first = self.recent.hash(check.key()) % Self::SHARED;
+            let buckets = (first..Self::SHARED).chain(0..first);
+            let name = buckets
+                .map(|it| format!("headgate:newcomers:{algorithm}:{capacity}:{ttl}:{it}"))
+                .find(|name| !taken.contains(name))
+                .unwrap_or_default();
+            taken.insert(name.clone());
+            names.push(name);
+        }
+        names
     }
 }
 
 impl Store for NewcomerBound {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
-        // These add nothing, and are about the subject's own key: no reservation is in another.
+        // These add nothing, and are about the subject's own key: no reservation and no grant is in
+        // another.
         if matches!(
             verb,
-            Verb::Peek | Verb::Reset | Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_)
+            Verb::Peek
+                | Verb::Reset
+                | Verb::Use { .. }
+                | Verb::Commit(_)
+                | Verb::Cancel(_)
+                | Verb::GiveBack
         ) {
             return self.store.apply(verb, batch);
         }
@@ -217,10 +232,11 @@ impl Store for NewcomerBound {
     }
 }
 
-/// `check` with another key.
-fn renamed<'a>(check: &Check<'a>, name: &'a str) -> Result<Check<'a>, StoreError> {
+/// `check` with a shared key. Nothing is granted in advance: it would have to be given back to the
+/// same key.
+fn shared<'a>(check: &Check<'a>, name: &'a str) -> Result<Check<'a>, StoreError> {
     let key = Key::new(name).map_err(rejected)?;
-    Ok(check.with_key(key))
+    Ok(check.with_key(key).without_extra())
 }
 
 fn rejected(error: impl fmt::Display) -> StoreError {

@@ -53,16 +53,16 @@ impl ScriptRunner {
         self.run(verb, checks, |now| Call::new(verb, checks, now)).await
     }
 
-    /// Acquires `checks` as [`apply_admitted`](Self::apply_admitted) does, and returns what
-    /// [`undo`](Self::undo) needs to know.
-    pub(crate) async fn acquire_admitted(
+    /// Acquires or reserves as [`apply_admitted`](Self::apply_admitted) does, and returns what
+    /// undoing it needs to know.
+    pub(crate) async fn take_admitted(
         &self,
+        verb: Verb,
         checks: &[Check<'_>],
     ) -> Result<(Outcomes, Vec<Acquired>), StoreError> {
-        let verb = Verb::Acquire;
         let reply = self.call(verb, checks, |now| Call::new(verb, checks, now)).await?;
         let outcomes = call::outcomes(verb, checks, &reply).map_err(corrupt)?;
-        let acquired = call::acquired(checks, &outcomes, &reply).map_err(corrupt)?;
+        let acquired = call::acquired(verb, checks, &outcomes, &reply).map_err(corrupt)?;
         Ok((outcomes, acquired))
     }
 
@@ -91,8 +91,10 @@ impl ScriptRunner {
         checks: &'a [Check<'a>],
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Value, StoreError> {
-        // Calls that return units or end a reservation are not shed when checks are.
-        let priority = !verb.is_admission();
+        // Calls that return units or end a reservation are not shed when checks are. Those that only
+        // read one are.
+        let acts = checks.iter().any(|check| !check.mode().is_read_only());
+        let priority = !verb.is_admission() && acts;
         let mut reply = self.servers.run(&call(self.clock.now()), checks, priority).await?;
         if let Some(now) = call::needs_other_periods(&reply) {
             reply = self.servers.run(&call(now), checks, priority).await?;

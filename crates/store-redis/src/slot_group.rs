@@ -2,7 +2,7 @@
 
 use headgate::{Check, CheckMode, Outcomes};
 
-use crate::slot;
+use crate::{call::Acquired, slot};
 
 /// Checks that share a slot, with their positions in the batch.
 pub(crate) struct SlotGroup<'a> {
@@ -46,14 +46,16 @@ impl<'a> SlotGroup<'a> {
     }
 
     /// The checks that took units in this reply and are undone if another group denies, with their
-    /// positions in this group.
-    pub(crate) fn taken_together(&self, reply: &Outcomes) -> Self {
+    /// positions in this group. What an earlier request with the same id has taken stays.
+    pub(crate) fn taken_together(&self, reply: &Outcomes, acquired: &[Acquired]) -> Self {
         let all = self.binding_allowed(reply);
-        let taken = self.checks.iter().zip(reply).enumerate().filter(|(_, (check, outcome))| {
-            check.mode().can_be_blocked() && check.mode().takes(outcome.allowed, all)
+        let replies = self.checks.iter().zip(reply).zip(acquired).enumerate();
+        let taken = replies.filter(|(_, ((check, outcome), acquired))| {
+            let mode = check.mode();
+            mode.can_be_blocked() && mode.takes(outcome.allowed, all) && !acquired.existed
         });
         let (positions, checks) = taken
-            .map(|(position, (check, _))| (position, check.with_mode(CheckMode::Required)))
+            .map(|(position, ((check, _), _))| (position, check.with_mode(CheckMode::Required)))
             .unzip();
         Self { slot: self.slot, positions, checks }
     }

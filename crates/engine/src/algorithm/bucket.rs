@@ -199,9 +199,11 @@ impl Meter for Bucket {
 
     fn give_back(&self, state: &mut State, cost: Cost, taken: TakenAt, now: Timestamp) {
         // A bucket that was full since then has forgotten the take, and others may have taken what
-        // had refilled. Nothing tells whether that happened, so what can have refilled stays.
+        // had refilled. Nothing tells whether that happened, so what can have refilled stays, also
+        // at the rate of another limit that was in force.
+        let rate = self.rate.max(state.rate);
         let refilled = match taken {
-            TakenAt::Known(at) => u128::from(now.since(at)) * u128::from(self.rate),
+            TakenAt::Known(at) => u128::from(now.since(at)) * u128::from(rate),
             TakenAt::Unknown => 0,
         };
         state.give_back(self.grains(cost.get()).saturating_sub(refilled), now);

@@ -37,6 +37,11 @@ pub struct Holder {
 }
 
 impl Concurrency {
+    /// Number of holders that an answer looks at, in the order in which their leases end: the work
+    /// is bounded, also under a limit that is far below the places taken. If more of them are in the
+    /// way, `retry_after` is the end of the last lease: at most too late.
+    pub const MAX_FORESEEN: usize = 256;
+
     /// Largest number of places that are taken at a time.
     pub const fn limit(&self) -> u32 {
         self.limit
@@ -183,18 +188,20 @@ impl Meter for Concurrency {
         last.map_or(0, |((end, _), _)| end.saturating_sub(now.as_micros()))
     }
 
-    /// If no holder renews or releases its lease before.
+    /// If no holder renews or releases its lease before; see
+    /// [`MAX_FORESEEN`](Self::MAX_FORESEEN).
     fn retry_after(&self, state: &State, cost: Cost, now: Timestamp) -> u64 {
         let mut in_the_way = (state.taken(now) + cost.get()).saturating_sub(self.limit.into());
-        let mut wait = 0;
-        for holder in state.holders().skip_while(|holder| holder.end <= now.as_micros()) {
-            if in_the_way == 0 {
-                break;
-            }
-            in_the_way = in_the_way.saturating_sub(holder.places.into());
-            wait = holder.end - now.as_micros();
+        if in_the_way == 0 {
+            return 0;
         }
-        wait
+        for holder in state.holders_at(now).take(Self::MAX_FORESEEN) {
+            in_the_way = in_the_way.saturating_sub(holder.places.into());
+            if in_the_way == 0 {
+                return holder.end - now.as_micros();
+            }
+        }
+        self.reset_after(state, now)
     }
 }
 
@@ -243,5 +250,16 @@ mod tests {
         assert_eq!(lowered.remaining(&state, NOW), 0);
         assert_eq!(lowered.debt(&state, NOW), 3);
         assert_eq!(lowered.retry_after(&state, Cost::ONE, NOW), 40);
+    }
+
+    #[test]
+    fn a_limit_that_was_lowered_far_waits_for_the_last_lease() {
+        let most = Concurrency::MAX_FORESEEN as u64;
+        let state: State =
+            (1..=1_000).map(|n| Holder { id: id(n), places: 1, end: 1_000_000 + n * 10 }).collect();
+        let wait =
+            |limit| Concurrency { limit, window: 1_000_000 }.retry_after(&state, Cost::ONE, NOW);
+        assert_eq!(wait(1_001 - most as u32), most * 10, "exact");
+        assert_eq!(wait(1_000 - most as u32), 10_000);
     }
 }

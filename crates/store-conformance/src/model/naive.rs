@@ -64,7 +64,7 @@ impl Naive {
             matches!(verb, Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_) | Verb::GiveBack);
         if let Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) =
             limit.parameters()
-            && verb != Verb::Peek
+            && !matches!(verb, Verb::Peek | Verb::Refund)
             && (!is_by_name || allowed && u128::from(bucket.rate()) < self.rate)
         {
             self.rate = bucket.rate().into();
@@ -324,7 +324,7 @@ impl Naive {
             limit.parameters()
         {
             let elapsed = at.map_or(0, |at| now.saturating_sub(at));
-            let refilled = u128::from(elapsed) * u128::from(bucket.rate());
+            let refilled = u128::from(elapsed) * self.rate.max(bucket.rate().into());
             let grains = (u128::from(cost) * window(limit)).saturating_sub(refilled);
             self.debt = self.debt.saturating_sub(grains);
             return;

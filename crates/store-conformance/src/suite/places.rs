@@ -8,10 +8,10 @@ use std::{
 use futures_util::future::join_all;
 use headgate::{
     Batch, Check, Cost, Holders, Key, KeySpace, LeaseId, Limit, Outcome, Place, Standing, Store,
-    Timestamp, Verb,
+    Timestamp, Verb, algorithm::Concurrency,
 };
 
-use crate::{Fixture, fixture::next_scenario};
+use crate::{Fixture, Model, fixture::next_scenario};
 
 const PLACES: u64 = 7;
 const WORKERS: u64 = 40;
@@ -53,6 +53,22 @@ impl<'f> Subject<'f> {
         let space = KeySpace::new(&self.name, "");
         let listed = self.store.holders(self.check(&space, 1), max).await;
         listed.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The answer of the store, which is that of the model.
+    async fn agrees(
+        &self,
+        model: &mut Model,
+        verb: Verb,
+        place: Option<Place>,
+        places: u64,
+    ) -> Outcome {
+        let answer = self.apply_at_cost(verb, place, places).await;
+        let space = KeySpace::new(&self.name, "");
+        let check = self.check(&space, places);
+        let check = place.map_or(check, |place| check.holding(place));
+        assert_eq!(answer, model.apply(verb, &[check], &[answer.at])[0], "{verb:?}");
+        answer
     }
 
     async fn acquire(&self, id: u64, lease: Duration) -> Outcome {
@@ -180,4 +196,35 @@ pub async fn thousands_of_holders_have_a_place_each(fixture: &dyn Fixture, holde
         assert!(subject.release(id).await, "{id}");
     }
     assert_eq!(subject.apply(Verb::Peek, None).await.remaining, holders);
+}
+
+/// Compares answers with the model while about as many holders are in the way as an answer looks at,
+/// because the limit was lowered.
+pub async fn agrees_with_the_model_about_many_holders(fixture: &dyn Fixture) {
+    let holders = Concurrency::MAX_FORESEEN as u64 + 8;
+    // With one place each, and with two for every third.
+    for step in [u64::MAX, 3] {
+        let mut subject = Subject::new(fixture, 2 * holders, LEASE);
+        let mut model = Model::default();
+        let mut taken = 0;
+        for id in 1..=holders {
+            let places = 1 + u64::from(id % step == 0);
+            let place = Place {
+                id: LeaseId::from(id),
+                lease: LEASE.saturating_sub(Duration::from_secs(id)),
+            };
+            let verb = Verb::Acquire;
+            assert!(subject.agrees(&mut model, verb, Some(place), places).await.allowed, "{id}");
+            taken += places;
+        }
+        let unknown = LeaseId::from(holders + 1);
+        for left in (0..3).chain(taken - 14..taken) {
+            subject.limit =
+                Limit::concurrency(taken - left, LEASE).unwrap_or_else(|e| panic!("{e}"));
+            for verb in [Verb::Peek, Verb::Acquire, Verb::Cancel(unknown)] {
+                let answer = subject.agrees(&mut model, verb, None, 1).await;
+                assert!(!answer.allowed, "{verb:?} {left}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use headgate::{
     Algorithm, Batch, Check, Cost, Key, KeySpace, Lease, LeaseId, Limit, Outcome, Settled, Spent,
-    Standing, Verb,
+    Standing, Timestamp, Verb,
 };
 
 use crate::{Fixture, fixture::next_scenario};
@@ -167,4 +167,43 @@ async fn ask(
     let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
     let answer = fixture.store().apply(verb, &Batch::from(check)).await;
     answer.unwrap_or_else(|error| panic!("{limit:?}: {error}"))[0]
+}
+
+/// Takes 100 nine times while a bucket refills at 100 a second, and then the whole burst. Refunds
+/// return nothing, also under a smaller limit: all of it has refilled and was taken again.
+///
+/// The clock of the store must be settable.
+pub async fn a_refund_under_a_smaller_limit_returns_no_more(fixture: &dyn Fixture) {
+    let starts = [1_772_928_000_000_000, 1_772_928_100_000_000].map(Timestamp::from_micros);
+    let window = Duration::from_secs(10);
+    for (algorithm, start) in
+        [Algorithm::TokenBucket, Algorithm::LeakyBucket].into_iter().zip(starts)
+    {
+        let limit = |units| Limit::new(algorithm, units, window).unwrap_or_else(|e| panic!("{e}"));
+        let [pro, free] = [1_000, 100].map(limit);
+        let prefix = format!("{}refunds:{algorithm}:", fixture.key_prefix());
+        let (space, name) = (KeySpace::new(&prefix, ""), next_scenario().to_string());
+        let key = Key::new(&name).unwrap_or_else(|error| panic!("{error}")).within(&space);
+        let ask = async |verb, limit, units: u64, taken_at| {
+            let cost = Cost::new(units).unwrap_or_else(|error| panic!("{error}"));
+            let check = Check::new(key, limit, cost).unwrap_or_else(|error| panic!("{error}"));
+            let batch = Batch::from(check.taken_at(taken_at));
+            fixture.store().apply(verb, &batch).await.unwrap_or_else(|error| panic!("{error}"))[0]
+        };
+        let second = |n| start + Duration::from_secs(n);
+        for n in 0..9 {
+            assert!(fixture.set_time(second(n)), "the clock cannot be set");
+            assert!(ask(Verb::Acquire, &pro, 100, start).await.allowed, "{algorithm} {n}");
+        }
+        fixture.set_time(second(9));
+        assert!(ask(Verb::Acquire, &pro, 1_000, start).await.allowed, "{algorithm}");
+        for n in 0..9 {
+            ask(Verb::Refund, &free, 100, second(n)).await;
+            let left = ask(Verb::Peek, &pro, 1, start).await.remaining;
+            assert_eq!(left, 0, "{algorithm} {n}");
+        }
+        // The refunds have not applied their limit: units still return at the rate of the other one.
+        fixture.set_time(second(10));
+        assert_eq!(ask(Verb::Peek, &pro, 1, start).await.remaining, 100, "{algorithm}");
+    }
 }

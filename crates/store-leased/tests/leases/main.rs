@@ -103,6 +103,23 @@ async fn a_denial_is_repeated_without_a_call_until_the_cost_may_be_admitted() {
 }
 
 #[tokio::test]
+async fn the_wait_of_a_remembered_denial_is_not_too_short_if_the_call_was_slow() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::token_bucket(10, 10 * second()).unwrap();
+    let check = check("u", &limit).without_extra();
+    while instance.acquire(&check).await.remaining > 0 {}
+    remote.delay(Duration::from_millis(30));
+    assert!(!instance.acquire(&check).await.leased);
+    remote.delay(Duration::ZERO);
+    clock.advance(Duration::from_millis(10));
+    let repeated = instance.acquire(&check).await;
+    assert!(!repeated.allowed && repeated.leased, "{repeated:?}");
+    clock.advance(repeated.retry_after);
+    assert!(instance.acquire(&check).await.allowed);
+}
+
+#[tokio::test]
 async fn a_reset_lifts_a_remembered_denial() {
     let (remote, clock) = Remote::new();
     let instance = Instance::new(&remote, &clock);

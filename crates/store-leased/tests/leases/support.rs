@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -36,6 +36,9 @@ pub(crate) struct Remote(Arc<Inner>);
 
 struct Inner {
     store: MemoryStore<Arc<ManualClock>>,
+    clock: Arc<ManualClock>,
+    /// Microseconds until a call reaches the store.
+    latency: AtomicU64,
     takes_time: AtomicBool,
     fails: AtomicBool,
 }
@@ -45,7 +48,13 @@ impl Remote {
         let clock = Arc::new(ManualClock::new(START));
         let store = MemoryStore::builder().clock(Arc::clone(&clock)).build();
         let (takes_time, fails) = (AtomicBool::new(false), AtomicBool::new(false));
-        (Self(Arc::new(Inner { store, takes_time, fails })), clock)
+        let (latency, kept) = (AtomicU64::new(0), Arc::clone(&clock));
+        (Self(Arc::new(Inner { store, clock: kept, latency, takes_time, fails })), clock)
+    }
+
+    /// Calls reach the store this much later.
+    pub(crate) fn delay(&self, latency: Duration) {
+        self.0.latency.store(latency.as_micros() as u64, Relaxed);
     }
 
     /// Calls let other tasks run.
@@ -61,6 +70,7 @@ impl Remote {
 impl Store for Remote {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
         StoreFuture::pending(async move {
+            self.0.clock.advance(Duration::from_micros(self.0.latency.load(Relaxed)));
             if self.0.takes_time.load(Relaxed) {
                 for _ in 0..10 {
                     tokio::task::yield_now().await;

@@ -55,6 +55,16 @@ pub(super) fn decode(cell: u64, limit: &Limit, now: Timestamp) -> State {
     }
 }
 
+/// Returns `true` if any usage is left, even if it is less than a unit of `limit`.
+pub(super) fn is_live(cell: u64, limit: &Limit, now: Timestamp) -> bool {
+    match limit.parameters() {
+        Parameters::TokenBucket(_) | Parameters::LeakyBucket(_) => {
+            cell >> FRACTION_BITS >= now.as_micros()
+        }
+        parameters => Window::of(parameters, now).is_some_and(|window| cell > point(window.start)),
+    }
+}
+
 fn decode_bucket(cell: u64, bucket: &Bucket, now: Timestamp) -> State {
     let full_at = cell >> FRACTION_BITS;
     if full_at < now.as_micros() {
@@ -88,6 +98,8 @@ impl Window {
     }
 
     fn encode(&self, count: u64) -> u64 {
+        // An overdraft ends with its window, too.
+        let count = count.min(self.limit);
         let share = (u128::from(count) * self.points()).div_ceil(u128::from(self.limit));
         point(self.start).saturating_add(u64::try_from(share).unwrap_or(u64::MAX))
     }

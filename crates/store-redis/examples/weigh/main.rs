@@ -34,6 +34,8 @@ const IN_MEMORY: [usize; 3] = [1, 10, 100];
 const ON_REDIS: [usize; 4] = [1, 10, 100, 1_000];
 
 fn main() -> Result<(), Box<dyn Error>> {
+    println!("a mark in memory: {} bytes", memory::bytes_per_mark()?);
+    println!("a reservation in memory: {} bytes", memory::bytes_per_reservation()?);
     println!("| | bytes in memory | bytes on Redis | ns admitted | ns denied |");
     println!("|---|---|---|---|---|");
     let redis = redis::Scales::start()?;

@@ -22,6 +22,8 @@ pub(crate) struct MalformedReply;
 /// The reply for one key, as `slow_path.lua` writes it.
 struct KeyReply<'v> {
     allowed: bool,
+    /// Its lease existed before.
+    existed: bool,
     now: Timestamp,
     pending: Pending,
     /// Units granted by this call.
@@ -29,10 +31,13 @@ struct KeyReply<'v> {
     numbers: &'v [Value],
 }
 
-/// What undoing an acquisition needs to know.
+/// What undoing an acquisition or a reservation needs to know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acquired {
     pub(crate) at: Timestamp,
+    /// Nothing was taken, because the lease existed before: an earlier request with the same id has
+    /// it.
+    pub(crate) existed: bool,
     /// The bucket afterwards. If it has not changed since, all units return.
     pub(crate) bucket: Option<bucket::State>,
 }
@@ -66,39 +71,50 @@ pub(crate) fn outcomes(
         .collect()
 }
 
-/// What `checks` acquired, by the same reply as `outcomes`.
+/// What `checks` acquired or reserved, by the same reply as `outcomes`.
 pub(crate) fn acquired(
+    verb: Verb,
     checks: &[Check<'_>],
     outcomes: &Outcomes,
     reply: &Value,
 ) -> Result<Vec<Acquired>, MalformedReply> {
-    let bucket = |(i, check): (usize, &Check<'_>)| {
-        let (Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket)) =
-            check.limit().parameters()
-        else {
-            return Ok(None);
+    let acquired = |(i, (check, outcome)): (usize, (&Check<'_>, &Outcome))| {
+        let bucket = match check.limit().parameters() {
+            Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => Some(bucket),
+            _ => None,
         };
-        let state = match reply {
+        let (existed, state) = match reply {
             Value::BulkString(packed) => {
-                let (numbers, _) = packed.as_chunks::<8>();
-                let number = |i: usize| numbers.get(i).copied().map(whole).ok_or(MalformedReply);
-                let since = number(1 + checks.len() + i)?.unsigned_abs();
-                let since = Timestamp::from_micros(since);
-                bucket_state(bucket, number(1 + i)?, 0, bucket.rate(), since)?
+                let state = bucket.map(|bucket| fast_path_bucket(bucket, i, checks.len(), packed));
+                (false, state)
             }
             Value::Array(parts) => {
                 let part = parts.get(i).ok_or(MalformedReply)?;
-                KeyReply::read(Verb::Acquire, check, part)?.bucket(bucket)?
+                let part = KeyReply::read(verb, check, part)?;
+                (part.existed, bucket.map(|bucket| part.bucket(bucket)))
             }
             _ => return Err(MalformedReply),
         };
-        Ok(if let State::Bucket(state) = state { Some(state) } else { None })
+        let bucket = match state.transpose()? {
+            Some(State::Bucket(state)) => Some(state),
+            _ => None,
+        };
+        Ok(Acquired { at: outcome.at, existed, bucket })
     };
-    let buckets = checks.iter().enumerate().map(bucket);
-    let acquired = buckets
-        .zip(outcomes)
-        .map(|(bucket, outcome)| Ok(Acquired { at: outcome.at, bucket: bucket? }));
-    acquired.collect()
+    checks.iter().zip(outcomes).enumerate().map(acquired).collect()
+}
+
+/// The i-th of `count` states in the reply of `fast_path.lua`, which is a bucket.
+fn fast_path_bucket(
+    bucket: &Bucket,
+    i: usize,
+    count: usize,
+    packed: &[u8],
+) -> Result<State, MalformedReply> {
+    let (numbers, _) = packed.as_chunks::<8>();
+    let number = |i: usize| numbers.get(i).copied().map(whole).ok_or(MalformedReply);
+    let since = Timestamp::from_micros(number(1 + count + i)?.unsigned_abs());
+    bucket_state(bucket, number(1 + i)?, 0, bucket.rate(), since)
 }
 
 /// Decodes the reply of `fast_path.lua`: the time, then the first number of each check, the second
@@ -199,7 +215,8 @@ impl<'v> KeyReply<'v> {
         let grant = grant.filter(|grant| grant.units > 0);
         let pending = Pending::read(pending, check.limit()).ok_or(MalformedReply)?;
         let now = Timestamp::from_micros(number(now)?);
-        Ok(Self { allowed: *allowed == 1, now, pending, grant, numbers })
+        let (allowed, existed) = (*allowed > 0, *allowed == 2);
+        Ok(Self { allowed, existed, now, pending, grant, numbers })
     }
 
     fn account(&self, state: State) -> Account {

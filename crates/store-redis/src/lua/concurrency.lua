@@ -52,6 +52,7 @@ end
 function concurrency.permits(s, cost, verb, id)
   s.id = own_id(s, verb, id)
   s.ends = s.id and s.id ~= '' and redis.call('ZSCORE', s.key, s.id) or nil
+  s.existed = s.ends ~= nil
   local fits = s.taken + cost <= s.limit
   if verb == 'peek' then return fits end
   if verb == 'acquire' or verb == 'lease' or verb == 'reserve' then return s.ends ~= nil or fits end
@@ -93,24 +94,23 @@ function concurrency.save(s)
   expire(s, tonumber(redis.call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')[2]) - s.now)
 end
 
--- The end of the lease that makes room for `cost`, if nobody renews or releases one before.
-local function room_at(s, cost)
-  local in_the_way, at = s.taken + cost - s.limit, 0
-  if in_the_way <= 0 then return at end
+-- The end of the lease that makes room for `cost`, if nobody renews or releases one before; or
+-- `last`, if more than MAX_FORESEEN holders are in the way.
+local function room_at(s, cost, last)
+  local in_the_way = s.taken + cost - s.limit
+  if in_the_way <= 0 then return 0 end
   -- By rank, since finding an offset takes time in proportion to it.
-  local rank = redis.call('ZCOUNT', s.key, '-inf', '(' .. FIRST_TIME)
-  while in_the_way > 0 do
-    local found = redis.call('ZRANGE', s.key, rank, rank + 63, 'WITHSCORES')
-    if not found[1] then return at end
+  local head = redis.call('ZCOUNT', s.key, '-inf', '(' .. FIRST_TIME)
+  local any_has_several = head > 2
+  for first = head, head + MAX_FORESEEN - 1, PAGE do
+    local found = redis.call('ZRANGE', s.key, first, first + PAGE - 1, 'WITHSCORES')
+    if not found[1] then return last end
     for i = 1, #found, 2 do
-      if in_the_way > 0 then
-        in_the_way = in_the_way - places_of(s, found[i])
-        at = tonumber(found[i + 1])
-      end
+      in_the_way = in_the_way - (any_has_several and places_of(s, found[i]) or 1)
+      if in_the_way <= 0 then return tonumber(found[i + 1]) end
     end
-    rank = rank + 64
   end
-  return at
+  return last
 end
 
 -- The places taken, the end of the last lease, the time at which there is room for `cost`, and the
@@ -118,5 +118,5 @@ end
 function concurrency.reply(s, cost, fits)
   local last = s.taken > 0 and tonumber(redis.call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')[2]) or 0
   local own = s.ends and places_of(s, s.id) or 0
-  return { s.taken, last, fits and 0 or room_at(s, cost), own, tonumber(s.ends or 0) }
+  return { s.taken, last, fits and 0 or room_at(s, cost, last), own, tonumber(s.ends or 0) }
 end

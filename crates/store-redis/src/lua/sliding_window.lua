@@ -10,7 +10,7 @@
 local sliding_window = {}
 meters[6] = sliding_window
 
--- SlidingWindow::MAX_FORESEEN of the engine.
+-- SlidingWindow::MAX_FORESEEN and Concurrency::MAX_FORESEEN of the engine.
 local MAX_FORESEEN = 256
 local PAGE = 64
 local FIRST_TIME = '1000000000000'

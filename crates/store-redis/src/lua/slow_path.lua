@@ -20,8 +20,8 @@
 --          the cost, then the limit and the window or, for buckets, the microseconds per token (0
 --          if not a whole number) and the burst; and a zero-terminated text that the file of the
 --          algorithm describes
--- Returns for each key: 1 or 0 (allowed on its own), the time of the decision, the leases and
--- grants, for lease the units granted and the end of the grant, and the numbers of the algorithm.
+-- Returns for each key: 0 (denied on its own), 1 (allowed) or 2 (allowed because its lease exists: nothing
+-- was taken), the time of the decision, the leases and grants, for lease the units granted and the end of the grant, and the numbers of the algorithm.
 -- Returns only the time if it is in none of the listed calendar periods.
 
 local MAX_PENDING, MAX_ENDS, MAX_SETTLED = 128, 4, 16
@@ -117,7 +117,8 @@ local function permits(meter, s, cost)
   if meter.permits then return meter.permits(s, cost, verb, id) end
   if verb == 'acquire' or verb == 'peek' or verb == 'lease' then return meter.fits(s, cost + s.granted) end
   if verb == 'reserve' then
-    if find_lease(s) then return true end
+    s.existed = find_lease(s) ~= nil
+    if s.existed then return true end
     return not settled_for(s) and #s.leases < MAX_PENDING and meter.fits(s, cost + s.granted)
   end
   if verb == 'use' or verb == 'cancel' then return find_lease(s) ~= nil end
@@ -251,7 +252,8 @@ for i = 1, #KEYS do
   -- The caller computes calendar periods, but the clock is that of Redis: return the time for a
   -- retry.
   if s.outside then return s.now end
-  if by_name and s.changed and s.rate > s.flow then meter.keep_rate(s) end
+  -- Nor does a refund apply it: other refunds have to know at which rate units have refilled.
+  if s.changed and (verb == 'refund' or by_name and s.rate > s.flow) then meter.keep_rate(s) end
   s.meter, s.cost, s.clock = meter, cost, clock
   s.stake = stakes == '' and 's' or string.sub(stakes, i, i)
   states[i] = s
@@ -292,7 +294,7 @@ for i, s in ipairs(states) do
   if taken then perform(meter, s, cost) end
   -- A denial is saved only if the state has changed.
   if acts and (taken or not by_name and (s.changed or s.settled)) or s.must_save then meter.save(s) end
-  local answer = { permitted and 1 or 0, s.now, (write_pending(s)) }
+  local answer = { permitted and (s.existed and 2 or 1) or 0, s.now, (write_pending(s)) }
   if verb == 'lease' then
     answer[4], answer[5] = unpack(s.grant or { 0, 0 })
   end

@@ -47,7 +47,7 @@ end
 local function load_bucket(key, args, clock, h)
   local s = { key = key, now = clock, leases = {}, grants = {}, granted = 0, done = {}, part = 0, limit = args.text }
   s.rate, s.window, s.burst = terms(args.text)
-  s.tokens, s.flow = s.burst, s.rate
+  s.tokens, s.flow, s.named_rate = s.burst, s.rate, s.rate
   if not h[1] then return s end
 
   local since = tonumber(h[2])
@@ -147,10 +147,10 @@ end
 
 function token_bucket.give(s, cost, taken)
   if not taken then return give_tokens(s, cost, 0) end
-  -- Less what can have refilled since.
-  local elapsed = math.max(0, s.now - taken)
-  if elapsed * s.rate > (2 * cost + 1) * s.window then return end
-  local whole, part = minus(s, cost, 0, muldiv(elapsed, s.rate, s.window))
+  -- Less what can have refilled since, at the rate of this limit or of the one that was in force.
+  local elapsed, rate = math.max(0, s.now - taken), math.max(s.named_rate, s.flow)
+  if elapsed * rate > (2 * cost + 1) * s.window then return end
+  local whole, part = minus(s, cost, 0, muldiv(elapsed, rate, s.window))
   if whole >= 0 then give_tokens(s, whole, part) end
 end
 

@@ -4,7 +4,8 @@ use std::{rc::Rc, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use headgate::{
-    Algorithm, Batch, Check, CheckMode, Cost, Key, KeySpace, Limit, Store, StoreError, Verb,
+    Algorithm, Batch, Check, CheckMode, Cost, Key, KeySpace, LeaseId, Limit, Place, Store,
+    StoreError, Verb,
 };
 use headgate_store_conformance::suite;
 use headgate_store_redis::{RedisConfig, RedisStore};
@@ -127,6 +128,56 @@ fn concurrent_batches_over_two_nodes_never_exceed_the_limit() {
             assert!(first + then <= 50, "{algorithm}: {first} and {then} of 50");
             assert_eq!(left(&limit).await, [50 - first - then; 2], "{algorithm}");
         }
+    });
+}
+
+/// A request is sent again under the same id, and denied this time: what the first one holds stays.
+#[test]
+fn a_denied_retry_leaves_what_the_first_request_holds() {
+    let cluster = require!(RedisCluster::start(3, 0));
+    let runtime = runtime();
+    let store = cluster_store(&runtime, &cluster.urls());
+    let [place, bucket, units] = THREE_NODES.map(|name| Key::new(name).unwrap());
+    let lease = Duration::from_mins(10);
+    let places = Limit::concurrency(1, lease).unwrap();
+    let once = Limit::cooldown(Duration::from_hours(24)).unwrap();
+    let hundred = Limit::fixed_window(100, Duration::from_hours(24 * 366)).unwrap();
+    let check = |key, limit, cost| Check::new(key, limit, Cost::new(cost).unwrap()).unwrap();
+    let [first, other] = [1, 2].map(LeaseId::from);
+    let ask = async |verb, batch: Batch<'_>| store.apply(verb, &batch).await.unwrap();
+    runtime.block_on(async {
+        let place = check(place, &places, 1);
+        let acquire = async || {
+            let held = place.holding(Place { id: first, lease });
+            let batch = Batch::new([held, check(bucket, &once, 1)]).unwrap();
+            ask(Verb::Acquire, batch).await.iter().map(|it| it.allowed).collect::<Vec<_>>()
+        };
+        assert_eq!(acquire().await, [true, true]);
+        assert_eq!(acquire().await, [true, false]);
+        let held = place.holding(Place { id: other, lease });
+        assert!(!ask(Verb::Acquire, held.into()).await[0].allowed, "the place is not free");
+
+        // Units and a place: the place ends, and another takes it.
+        assert!(ask(Verb::Cancel(first), place.into()).await[0].allowed);
+        let units = check(units, &hundred, 10);
+        let reserve = async || {
+            let batch = Batch::new([units, place]).unwrap();
+            let outcomes = ask(Verb::Reserve { id: first, lease }, batch).await;
+            outcomes.iter().map(|it| it.allowed).collect::<Vec<_>>()
+        };
+        assert_eq!(reserve().await, [true, true]);
+        assert!(ask(Verb::Cancel(first), place.into()).await[0].allowed);
+        let held = place.holding(Place { id: other, lease });
+        assert!(ask(Verb::Acquire, held.into()).await[0].allowed);
+        assert_eq!(reserve().await, [true, false]);
+        let left = ask(Verb::Peek, units.into()).await[0].remaining;
+        assert_eq!(left, 90, "the first reservation holds its units");
+
+        // A request that takes nothing at all leaves nothing either.
+        let unheld = Verb::Reserve { id: LeaseId::from(3), lease };
+        let denied = ask(unheld, Batch::new([units, place]).unwrap()).await;
+        assert_eq!(denied.iter().map(|it| it.allowed).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(ask(Verb::Peek, units.into()).await[0].remaining, 90);
     });
 }
 

@@ -3,7 +3,8 @@
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, Check, Cost, Key, Limit, ManualClock, Store, Timestamp, Verb, algorithm::Period,
+    Batch, Check, CheckMode, Cost, Key, LeaseId, Limit, ManualClock, Place, Store, Timestamp, Verb,
+    algorithm::Period,
 };
 use headgate_store_conformance::{Fixture, golden, suite};
 use headgate_testkit::{Redis, require};
@@ -51,6 +52,14 @@ fn agrees_with_the_model_about_long_logs() {
 }
 
 #[test]
+fn agrees_with_the_model_about_many_holders() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
+    runtime.block_on(suite::agrees_with_the_model_about_many_holders(&*fixture));
+}
+
+#[test]
 fn gives_the_golden_vectors() {
     let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
@@ -79,6 +88,14 @@ fn a_limit_that_comes_with_a_reservation_raises_no_rate() {
     let runtime = runtime();
     let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
     runtime.block_on(suite::a_limit_that_comes_with_a_reservation_raises_no_rate(&*fixture));
+}
+
+#[test]
+fn a_refund_under_a_smaller_limit_returns_no_more() {
+    let redis = require!(Redis::builder().fake_clock(START).start());
+    let runtime = runtime();
+    let fixture = at_our_time(&runtime, redis);
+    runtime.block_on(suite::a_refund_under_a_smaller_limit_returns_no_more(&*fixture()));
 }
 
 #[test]
@@ -121,22 +138,54 @@ fn lists_the_holders_of_a_subject() {
     runtime.block_on(suite::lists_the_holders_of_a_subject(&*fixture));
 }
 
+/// The limit may have been lowered, or come with the id of a reservation that does not exist.
+#[test]
+fn a_limit_far_below_the_places_taken_costs_no_more_than_256_holders() {
+    const HOLDERS: u64 = 2_000;
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = store(&runtime, &redis.url());
+    let lease = Duration::from_mins(30);
+    let [limit, lowered] =
+        [2 * HOLDERS, 1].map(|places| Limit::concurrency(places, lease).unwrap());
+    let ask = |verb, check: Check<'_>| {
+        runtime.block_on(store.apply(verb, &Batch::from(check))).unwrap()[0]
+    };
+    let check = |limit, places| {
+        Check::new(Key::new("jobs").unwrap(), limit, Cost::new(places).unwrap()).unwrap()
+    };
+    for id in 1..=HOLDERS {
+        let place = Place { id: LeaseId::from(id), lease };
+        assert!(ask(Verb::Acquire, check(&limit, 1 + id % 2).holding(place)).allowed, "{id}");
+    }
+    let made_up = Verb::Cancel(LeaseId::from(HOLDERS + 1));
+    for (verb, mode) in [(made_up, CheckMode::Report), (Verb::Acquire, CheckMode::Required)] {
+        redis.cli(&["CONFIG", "RESETSTAT"]);
+        let denied = ask(verb, check(&lowered, 1).with_mode(mode));
+        assert!(!denied.allowed && denied.retry_after == denied.reset_after, "{denied:?}");
+        let commands = sorted_set_commands(&redis);
+        assert!(commands < 256 + 20, "{commands} commands for {verb:?}");
+    }
+}
+
+/// Number of commands on sorted sets since the last `CONFIG RESETSTAT`.
+fn sorted_set_commands(redis: &Redis) -> u64 {
+    let stats = redis.cli(&["INFO", "commandstats"]);
+    let calls = stats.lines().filter(|line| line.starts_with("cmdstat_z"));
+    calls.filter_map(|line| line.split(['=', ',']).nth(1)?.parse::<u64>().ok()).sum()
+}
+
 /// The work of Redis for a call does not grow with the number of holders.
 #[test]
 fn ten_thousand_holders_cost_no_more_than_ten() {
     let redis = require!(Redis::start());
     let runtime = runtime();
     let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
-    let commands = || {
-        let stats = redis.cli(&["INFO", "commandstats"]);
-        let calls = stats.lines().filter(|line| line.starts_with("cmdstat_z"));
-        calls.filter_map(|line| line.split(['=', ',']).nth(1)?.parse::<u64>().ok()).sum::<u64>()
-    };
     let mut last = 0;
     for holders in [10, 10_000] {
         redis.cli(&["CONFIG", "RESETSTAT"]);
         runtime.block_on(suite::thousands_of_holders_have_a_place_each(&*fixture, holders));
-        let per_holder = commands() / holders;
+        let per_holder = sorted_set_commands(&redis) / holders;
         assert!(last == 0 || per_holder <= last, "{per_holder} commands instead of {last}");
         last = per_holder;
     }

@@ -3,8 +3,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, Check, CheckMode, Cost, Key, LeaseId, Limit, ManualClock, Outcome, Spent, Standing,
-    Store, Timestamp, Verb,
+    Batch, Check, CheckMode, Cost, Extra, Key, LeaseId, Limit, ManualClock, Outcome, Spent,
+    Standing, Store, Timestamp, Verb,
 };
 use headgate_store_redis::{NewcomerBound, RedisStore};
 use headgate_testkit::{Redis, RedisCluster, require};
@@ -52,6 +52,80 @@ fn a_flood_of_new_subjects_adds_few_keys_and_lifts_no_limit() {
         assert!(!acquire(&store, "blocked", &limit).await.unwrap()[0].allowed);
         assert_eq!(acquire(&store, "regular", &limit).await.unwrap()[0].remaining, 0);
         assert!(!acquire(&store, "regular", &limit).await.unwrap()[0].allowed);
+    });
+}
+
+#[test]
+fn a_new_subject_has_one_shared_key_at_every_position_of_a_batch() {
+    const POSITIONS: usize = 12;
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let direct = store(&runtime, &redis.url());
+    let store = bound(store(&runtime, &redis.url()));
+    let (limit, large) = (hourly(10), hourly(1_000_000));
+    let known: Vec<String> = (0..POSITIONS).map(|i| format!("known{i}")).collect();
+    runtime.block_on(async {
+        for name in &known {
+            acquire(&direct, name, &large).await.unwrap();
+        }
+        for i in 0..RATE {
+            acquire(&store, &format!("early{i}"), &large).await.unwrap();
+        }
+        let mut admitted = 0;
+        for position in (0..POSITIONS).cycle().take(5 * POSITIONS) {
+            let before = known[..position].iter().map(|name| check(name, &large));
+            let batch = Batch::new(before.chain([check("new", &limit)])).unwrap();
+            let outcomes = store.apply(Verb::Acquire, &batch).await.unwrap();
+            admitted += u64::from(outcomes[position].allowed);
+        }
+        assert_eq!(admitted, 10);
+    });
+}
+
+#[test]
+fn new_subjects_of_one_batch_have_different_shared_keys() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = bound(store(&runtime, &redis.url()));
+    let limit = hourly(1);
+    let names: Vec<String> = (0..300).map(|i| format!("new{i}")).collect();
+    runtime.block_on(async {
+        for i in 0..RATE {
+            acquire(&store, &format!("early{i}"), &hourly(2)).await.unwrap();
+        }
+        // About forty of them meet another one with the same key.
+        let batch = Batch::new(names.iter().map(|name| check(name, &limit))).unwrap();
+        let outcomes = store.apply(Verb::Acquire, &batch).await.unwrap();
+        assert!(outcomes.iter().all(|outcome| outcome.allowed));
+    });
+    let keys: u64 = redis.cli(&["DBSIZE"]).parse().unwrap();
+    assert_eq!(keys, u64::from(RATE) + 300);
+}
+
+#[test]
+fn nothing_is_granted_from_a_shared_key() {
+    let redis = require!(Redis::start());
+    let runtime = runtime();
+    let store = bound(store(&runtime, &redis.url()));
+    let limit = hourly(100);
+    runtime.block_on(async {
+        let lease = async |name: &str| {
+            let extra = Extra::new(50, Duration::from_mins(30));
+            ask(&store, Verb::Lease, check(name, &limit).with_extra(extra)).await
+        };
+        let own = lease("early").await.grant().unwrap();
+        assert_eq!(own.units, 50);
+        for i in 1..RATE {
+            acquire(&store, &format!("early{i}"), &limit).await.unwrap();
+        }
+        let shared = lease("new").await;
+        assert_eq!((shared.allowed, shared.remaining, shared.grant()), (true, 99, None));
+        // What a subject gives back is its own.
+        for (name, allowed) in [("new", false), ("early", true)] {
+            let back = check(name, &limit).from_grant_until(own.until);
+            assert_eq!(ask(&store, Verb::GiveBack, back).await.allowed, allowed, "{name}");
+        }
+        assert_eq!(ask(&store, Verb::Peek, check("early", &limit)).await.remaining, 50);
     });
 }
 

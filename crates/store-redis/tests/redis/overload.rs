@@ -4,7 +4,7 @@
 use std::{thread, time::Duration};
 
 use futures_util::future::join_all;
-use headgate::StoreError;
+use headgate::{Batch, Check, CheckMode, Cost, Key, LeaseId, Outcomes, Store, StoreError, Verb};
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require};
 use tokio::{runtime, task::JoinSet, time::Instant};
@@ -123,6 +123,34 @@ fn excess_calls_are_shed_without_opening_the_circuit_breaker() {
             assert!(answer.unwrap()[0].allowed);
         }
         assert!(acquire(&*store, "k", &limit).await.unwrap()[0].allowed, "the breaker is closed");
+    });
+}
+
+#[test]
+fn reads_of_reservations_are_shed_as_checks_are_and_their_ends_are_not() {
+    const BOUND: usize = 8;
+    let redis = require!(Redis::start());
+    let runtime = one_thread();
+    let _guard = runtime.enter();
+    let config = config(&redis).connections(1).timeout(TEST_TIMEOUT).max_in_flight(BOUND);
+    let store = RedisStore::connect(config.breaker(1, Duration::from_secs(3600)));
+    let limit = per_minute(10_000);
+    let cancel = async |mode| {
+        let check = Check::new(Key::new("k").unwrap(), &limit, Cost::ONE).unwrap().with_mode(mode);
+        store.apply(Verb::Cancel(LeaseId::from(7)), &Batch::from(check)).await
+    };
+    runtime.block_on(async {
+        acquire_eventually(&store, "k", &limit).await;
+        redis.pause();
+        // Calls are sent in this order, and none is answered until all of them are.
+        let reads = join_all((0..2 * BOUND).map(|_| cancel(CheckMode::Report)));
+        let ends = join_all((0..BOUND).map(|_| cancel(CheckMode::Required)));
+        let resume = async { redis.resume() };
+        let (reads, ends, ()) = tokio::join!(reads, ends, resume);
+        let shed = |answers: &[Result<Outcomes, StoreError>]| {
+            answers.iter().filter(|it| matches!(it, Err(StoreError::Overloaded))).count()
+        };
+        assert_eq!((shed(&reads), shed(&ends)), (BOUND, 0), "{reads:?} {ends:?}");
     });
 }
 
