@@ -159,7 +159,9 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             let own = if check.fail_mode().counts() { outcomes.next() } else { None };
             own.unwrap_or_else(|| uncounted(check, now))
         };
-        Some(batch.checks().iter().map(answer).collect())
+        let answers: Outcomes = batch.checks().iter().map(answer).collect();
+        // A batch with a check that denies without the store was not made here.
+        is_done(batch.checks(), &answers).then_some(answers)
     }
 
     /// Moves places to the store that were held locally during an outage. If there is no room,

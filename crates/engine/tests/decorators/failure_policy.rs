@@ -342,6 +342,25 @@ fn a_lease_is_renewed_as_the_failure_mode_says() {
 }
 
 #[test]
+fn places_are_moved_back_only_if_no_check_denies_without_the_store() {
+    let (primary, policy, _) = policy_at(1);
+    let limit = Limit::concurrency(1, Duration::from_secs(60)).unwrap();
+    let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+    let (id, lease) = (LeaseId::from(1), Duration::from_secs(10));
+    let both = Batch::new([check("a"), check("b")]).unwrap();
+    primary.down.store(true, Relaxed);
+    at_once(policy.apply(Verb::Use { id, lease }, &both)).unwrap();
+    primary.down.store(false, Relaxed);
+    let closed = Batch::new([check("a"), check("b").with_fail_mode(FailMode::Closed)]).unwrap();
+    let renewed = at_once(policy.apply(Verb::Use { id, lease }, &closed)).unwrap();
+    assert!(renewed.iter().all(|outcome| !outcome.allowed), "{renewed:?}");
+    let free = at_once(policy.apply(Verb::Peek, &both)).unwrap();
+    assert!(free.iter().all(|outcome| outcome.remaining == 1), "{free:?}");
+    let renewed = at_once(policy.apply(Verb::Use { id, lease }, &both)).unwrap();
+    assert!(renewed.iter().all(|outcome| outcome.allowed), "{renewed:?}");
+}
+
+#[test]
 fn a_denied_place_is_not_remembered() {
     let (primary, policy) = policy(1);
     let limiter = BatchLimiter::new(policy);
