@@ -113,16 +113,18 @@ impl CheckRateLimit {
         if seen.remaining > TAKEN_LEAVES {
             return Err(unknown());
         }
+        // Before the mark is spent: a refund that fails must not be one that was made.
+        let checks = checks(&resolved, question.cost())?;
+        let taken_at = mark.made_at(&seen);
+        let checks = checks.into_iter().map(|check| check.taken_at(taken_at));
+        let batch = Batch::new(checks).map_err(CheckError::Batch)?;
         let spent = self.apply_mark(Verb::Acquire, &check.into()).await?[0];
         let replayed = !spent.allowed;
         if spent.remaining > 0 {
             // The mark has expired between the two calls.
             return Err(unknown());
         }
-        let (checks, taken_at) = (checks(&resolved, question.cost())?, mark.made_at(&seen));
         let verb = if replayed { Verb::Peek } else { Verb::Refund };
-        let checks = checks.into_iter().map(|check| check.taken_at(taken_at));
-        let batch = Batch::new(checks).map_err(CheckError::Batch)?;
         let outcomes = self.apply_mark(verb, &batch).await?;
         Ok(Refunded { decision: Some(Decision::fold(&outcomes)), replayed })
     }

@@ -336,6 +336,20 @@ async fn a_check_with_a_request_id_is_refunded_once() {
 }
 
 #[tokio::test]
+async fn a_refund_that_fails_can_be_made_later() {
+    let fixture = Fixture::new(vec![rule("a", 100, 3600, 1)]);
+    let (checks, check) = (&fixture.checks, user_check("a", 60));
+    checks.check_refundable(&check, "r1").await.unwrap();
+    // A limit below the cost.
+    fixture.replace(vec![rule("a", 50, 3600, 2)]);
+    let failed = checks.refund(&check, "r1").await;
+    assert!(matches!(failed, Err(RefundError::Check(CheckError::Cost(_)))), "{failed:?}");
+    fixture.replace(vec![rule("a", 100, 3600, 3)]);
+    let refunded = checks.refund(&check, "r1").await.unwrap();
+    assert_eq!((refunded.replayed, refunded.decision.unwrap().remaining), (false, 100));
+}
+
+#[tokio::test]
 async fn a_denied_check_leaves_its_request_id_free() {
     let fixture = Fixture::new(vec![rule("a", 100, 3600, 1)]);
     let checks = &fixture.checks;
