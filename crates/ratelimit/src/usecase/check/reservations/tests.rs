@@ -92,6 +92,25 @@ fn id(reserved: &Reserved) -> ReservationId {
 }
 
 #[tokio::test]
+async fn a_reservation_is_replayed_only_if_its_request_id_made_it_before() {
+    // A place is held for at most the window, which is shorter than the TTL.
+    let mut short = rule("place", 5, 10, 1);
+    short.spec.algorithm = headgate::Algorithm::Concurrency;
+    let fixture = Fixture::new(vec![short, rule("a", 100, 3600, 1)]);
+    let replayed = async |checks: &[(&str, u64)], id: Option<&str>| {
+        fixture.reserve(checks, id).await.reservation.unwrap().replayed
+    };
+    let both = [("place", 1), ("a", 1)];
+    for id in [None, Some("r1"), Some("r2")] {
+        assert!(!replayed(&both[..1], id).await, "{id:?}");
+        assert!(!replayed(&both, id).await, "{id:?}");
+        fixture.clock.advance(Duration::from_secs(1));
+        assert_eq!(replayed(&both, id).await, id.is_some(), "{id:?}");
+        fixture.clock.advance(TTL);
+    }
+}
+
+#[tokio::test]
 async fn a_reservation_is_settled_for_less_and_once() {
     let fixture = Fixture::new(vec![rule("a", 100, 3600, 1)]);
     let reserved = fixture.reserve(&[("a", 60)], None).await;
