@@ -150,6 +150,12 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
     async fn settle(&self, verb: Verb, batch: &Batch<'_>) -> Option<Outcomes> {
         let counts = |check: &&Check<'_>| check.fail_mode().counts();
         let held = Batch::new(batch.checks().iter().filter(counts).copied()).ok()?;
+        // Places have nothing to settle, so that a store allows it without them. Only their release
+        // proves that they were held here.
+        let verb = match verb {
+            Verb::Commit(id) if holds_places(&held) => Verb::Cancel(id),
+            verb => verb,
+        };
         let outcomes = self.local.apply(verb, &held).await.ok()?;
         if !is_done(held.checks(), &outcomes) {
             return None;

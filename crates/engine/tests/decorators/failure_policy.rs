@@ -6,7 +6,7 @@ use std::{
 
 use headgate::{
     Batch, BatchLimiter, Check, CheckMode, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key,
-    LeaseId, Limit, ManualClock, Outcome, Replicas, Source, Standing, Store, StoreError,
+    LeaseId, Limit, ManualClock, Outcome, Replicas, Source, Spent, Standing, Store, StoreError,
     StoreFuture, Verb,
 };
 use headgate_store_memory::MemoryStore;
@@ -339,6 +339,32 @@ fn a_lease_is_renewed_as_the_failure_mode_says() {
         let taken = at_once(limiter.peek(&check(mode))).unwrap().remaining == 0;
         assert_eq!(taken, mode.counts(), "{mode}: what was held locally is held in the store");
     }
+}
+
+#[test]
+fn a_reservation_that_has_ended_is_not_settled_by_its_place() {
+    let (primary, policy, clock) = policy_at(1);
+    let places = Limit::concurrency(1, Duration::from_secs(60)).unwrap();
+    let units = limit();
+    let check = |name, limit| Check::new(Key::new(name).unwrap(), limit, Cost::ONE).unwrap();
+    let spent = Spent::within_the_limit(1);
+    let (id, lease) = (LeaseId::from(1), Duration::from_secs(10));
+    let batch = Batch::new([
+        check("units", &units).with_fail_mode(FailMode::Open).spent(spent),
+        check("place", &places).spent(spent),
+    ])
+    .unwrap();
+    let apply = |verb| at_once(policy.apply(verb, &batch));
+    let all = |outcomes: &[Outcome]| outcomes.iter().all(|outcome| outcome.allowed);
+    assert!(all(&apply(Verb::Reserve { id, lease }).unwrap()));
+    clock.advance(lease);
+    assert!(!all(&apply(Verb::Commit(id)).unwrap()), "it has expired");
+    primary.down.store(true, Relaxed);
+    assert!(apply(Verb::Commit(id)).is_err(), "it may be in the store");
+    // One that was made locally is settled there.
+    assert!(all(&apply(Verb::Reserve { id, lease }).unwrap()));
+    primary.down.store(false, Relaxed);
+    assert!(all(&apply(Verb::Commit(id)).unwrap()));
 }
 
 #[test]
