@@ -141,9 +141,38 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_) => {
                 self.settle(verb, batch).await.ok_or(error)
             }
-            verb if verb.is_admission() => self.decide(verb, batch, FailCause::of(&error)).await,
+            verb if verb.is_admission() => match self.without_exact(verb, batch, &error).await {
+                Some(outcomes) => Ok(outcomes),
+                None => self.decide(verb, batch, FailCause::of(&error)).await,
+            },
             _ => Err(error),
         }
+    }
+
+    /// Decides a batch without its [exact](Check::exact) checks, if that part of the store is up.
+    /// Only they need their own state: the others are limits, which must hold.
+    async fn without_exact(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+        error: &StoreError,
+    ) -> Option<Outcomes> {
+        let is_limit = |check: &&Check<'_>| !check.is_exact();
+        let limits = || batch.checks().iter().filter(is_limit).copied();
+        // After other errors, the store may have applied the batch.
+        let can_ask = matches!(error, StoreError::BreakerOpen);
+        if !can_ask || limits().count() == batch.checks().len() {
+            return None;
+        }
+        let limits = Batch::new(limits()).ok()?;
+        let outcomes = self.primary.apply(verb, &limits).await.ok()?;
+        self.learn(verb, &limits, &outcomes);
+        let (now, mut outcomes) = (self.clock.now(), outcomes.into_iter());
+        let answer = |check: &Check<'_>| {
+            let own = if check.is_exact() { None } else { outcomes.next() };
+            own.unwrap_or_else(|| uncounted(check, now))
+        };
+        Some(batch.checks().iter().map(answer).collect())
     }
 
     /// Uses, commits or cancels a reservation, if it was made locally.

@@ -386,6 +386,39 @@ fn places_are_moved_back_only_if_no_check_denies_without_the_store() {
     assert!(renewed.iter().all(|outcome| outcome.allowed), "{renewed:?}");
 }
 
+/// A store of which the part with the key `mark` is down.
+struct PartlyDown(MemoryStore<Arc<ManualClock>>);
+
+impl Store for PartlyDown {
+    fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+        if batch.checks().iter().any(|check| check.key().subject() == "mark") {
+            return StoreFuture::ready(Err(StoreError::BreakerOpen));
+        }
+        self.0.apply(verb, batch)
+    }
+}
+
+#[test]
+fn limits_are_decided_without_exact_checks_whose_part_of_the_store_is_down() {
+    let clock = Arc::new(ManualClock::new(START));
+    let store = || MemoryStore::builder().clock(Arc::clone(&clock)).build();
+    let primary = PartlyDown(store());
+    let policy = FailurePolicy::new(primary, store(), NonZeroU32::MIN, Arc::clone(&clock));
+    let limit = limit();
+    let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+    let marked = Batch::new([check("k"), check("mark").exact()]).unwrap();
+    let ask = |batch: &Batch<'_>| at_once(policy.apply(Verb::Acquire, batch)).unwrap();
+    for left in [3, 2, 1, 0] {
+        let outcomes = ask(&marked);
+        assert_eq!((outcomes[0].remaining, outcomes[0].degraded), (left, None));
+        assert!(outcomes[1].allowed, "{outcomes:?}");
+    }
+    assert!(!ask(&marked)[0].allowed);
+    // A limit is no mark: without it, the failure mode decides.
+    let outcomes = ask(&Batch::new([check("other"), check("mark")]).unwrap());
+    assert_eq!(outcomes[0].degraded.unwrap().name(), "capped");
+}
+
 #[test]
 fn a_denied_place_is_not_remembered() {
     let (primary, policy) = policy(1);
