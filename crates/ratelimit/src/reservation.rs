@@ -265,9 +265,9 @@ impl ReservedLimit {
         now: impl Fn() -> Timestamp,
     ) -> Option<&'a Limit> {
         let attributes = self.attributes(rule);
-        let is_known = |name: &Box<str>| attributes.get(name).is_some();
+        let is_known = |name: &str| attributes.get(name).is_some();
         let mut shapes = rule.id().into_iter().flat_map(|id| snapshot.override_shapes(id));
-        if !shapes.all(|names| names.iter().all(is_known)) {
+        if !shapes.all(|names| names.iter().all(|name| is_known(name))) {
             return None;
         }
         let found = snapshot.with_limit_for(rule, &attributes, now);
