@@ -141,15 +141,50 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             Verb::Use { .. } | Verb::Commit(_) | Verb::Cancel(_) => {
                 self.settle(verb, batch).await.ok_or(error)
             }
-            verb if verb.is_admission() => self.decide(verb, batch, FailCause::of(&error)).await,
+            verb if verb.is_admission() => match self.without_exact(verb, batch, &error).await {
+                Some(outcomes) => Ok(outcomes),
+                None => self.decide(verb, batch, FailCause::of(&error)).await,
+            },
             _ => Err(error),
         }
+    }
+
+    /// Decides a batch without its [exact](Check::exact) checks, if that part of the store is up.
+    /// Only they need their own state: the others are limits, which must hold.
+    async fn without_exact(
+        &self,
+        verb: Verb,
+        batch: &Batch<'_>,
+        error: &StoreError,
+    ) -> Option<Outcomes> {
+        let is_limit = |check: &&Check<'_>| !check.is_exact();
+        let limits = || batch.checks().iter().filter(is_limit).copied();
+        // After other errors, the store may have applied the batch.
+        let can_ask = matches!(error, StoreError::BreakerOpen);
+        if !can_ask || limits().count() == batch.checks().len() {
+            return None;
+        }
+        let limits = Batch::new(limits()).ok()?;
+        let outcomes = self.primary.apply(verb, &limits).await.ok()?;
+        self.learn(verb, &limits, &outcomes);
+        let (now, mut outcomes) = (self.clock.now(), outcomes.into_iter());
+        let answer = |check: &Check<'_>| {
+            let own = if check.is_exact() { None } else { outcomes.next() };
+            own.unwrap_or_else(|| uncounted(check, now))
+        };
+        Some(batch.checks().iter().map(answer).collect())
     }
 
     /// Uses, commits or cancels a reservation, if it was made locally.
     async fn settle(&self, verb: Verb, batch: &Batch<'_>) -> Option<Outcomes> {
         let counts = |check: &&Check<'_>| check.fail_mode().counts();
         let held = Batch::new(batch.checks().iter().filter(counts).copied()).ok()?;
+        // Places have nothing to settle, so that a store allows it without them. Only their release
+        // proves that they were held here.
+        let verb = match verb {
+            Verb::Commit(id) if holds_places(&held) => Verb::Cancel(id),
+            verb => verb,
+        };
         let outcomes = self.local.apply(verb, &held).await.ok()?;
         if !is_done(held.checks(), &outcomes) {
             return None;
@@ -159,7 +194,9 @@ impl<P: Store, L: Store, C: Clock> FailurePolicy<P, L, C> {
             let own = if check.fail_mode().counts() { outcomes.next() } else { None };
             own.unwrap_or_else(|| uncounted(check, now))
         };
-        Some(batch.checks().iter().map(answer).collect())
+        let answers: Outcomes = batch.checks().iter().map(answer).collect();
+        // A batch with a check that denies without the store was not made here.
+        is_done(batch.checks(), &answers).then_some(answers)
     }
 
     /// Moves places to the store that were held locally during an outage. If there is no room,

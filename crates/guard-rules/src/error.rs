@@ -18,9 +18,9 @@ pub enum RulesError {
     /// A limit is invalid.
     #[error("invalid limit: {0}")]
     Limit(#[from] LimitError),
-    /// There are too many rules.
-    #[error("there may be at most {max} rules, got {0}", max = crate::RuleSet::MAX_RULES)]
-    TooMany(usize),
+    /// There are more rules or overrides than this.
+    #[error("there may be at most {1} {0}")]
+    TooMany(&'static str, u64),
     /// An extractor cannot be added.
     #[error("invalid extractor: {0}")]
     Extractor(#[from] AttributeError),

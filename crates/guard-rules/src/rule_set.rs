@@ -7,7 +7,7 @@ use headgate::{
     Limit, OutageLog, Store, SystemClock, Timestamp,
 };
 use headgate_ratelimit::{
-    Attributes, Catalog, Defaults, RateLimitRule, RuleId, RuleSpec,
+    Attributes, Catalog, Defaults, RateLimitRule, RuleId, RuleOverride, RuleSpec,
     usecase::{AttributesQuestion, CheckError, CheckRateLimit},
 };
 use headgate_store_memory::MemoryStore;
@@ -108,16 +108,22 @@ impl RuleSet {
     /// Replaces the rules by those of a file, which have no ids: processes that read the same file
     /// count together.
     pub(crate) fn replace_specs(&self, specs: Vec<RuleSpec>) -> Result<(), RulesError> {
-        self.replace_rules(specs.into_iter().map(|spec| (id_of(&spec), spec)).collect())
+        let rules = specs.into_iter().map(|spec| (id_of(&spec), spec)).collect();
+        self.replace_rules(rules, Vec::new())
     }
 
-    pub(crate) fn replace_rules(&self, rules: Vec<(RuleId, RuleSpec)>) -> Result<(), RulesError> {
+    pub(crate) fn replace_rules(
+        &self,
+        rules: Vec<(RuleId, RuleSpec)>,
+        overrides: Vec<RuleOverride>,
+    ) -> Result<(), RulesError> {
         if rules.len() > Self::MAX_RULES {
-            return Err(RulesError::TooMany(rules.len()));
+            return Err(RulesError::TooMany("rules", Self::MAX_RULES as u64));
         }
         let at = Timestamp::from_micros(0);
         let stored = |(id, spec)| RateLimitRule { id, spec, created_at: at, updated_at: at };
-        Ok(self.catalog.replace_rules(rules.into_iter().map(stored).collect())?)
+        let rules = rules.into_iter().map(stored).collect();
+        Ok(self.catalog.replace_rules(rules, overrides)?)
     }
 
     /// Number of rules in force.

@@ -182,13 +182,17 @@ impl Catalog {
         Ok(Refreshed::All(read))
     }
 
-    /// Replaces all rules, for programs whose rules do not come from a repository. The current ones
-    /// stay if one is invalid.
-    pub fn replace_rules(&self, rules: Vec<RateLimitRule>) -> Result<(), LimitError> {
+    /// Replaces all rules and overrides, for programs whose rules do not come from a repository. The
+    /// current ones stay if one is invalid.
+    pub fn replace_rules(
+        &self,
+        rules: Vec<RateLimitRule>,
+        overrides: Vec<RuleOverride>,
+    ) -> Result<(), LimitError> {
         let current = self.load();
         let revision = Revision(current.revision().0 + 1);
         let next = Snapshot::compile(revision, rules, &self.defaults(), Some(&current))?;
-        self.current.store(Arc::new(next));
+        self.current.store(Arc::new(next.with_overrides(overrides)));
         Ok(())
     }
 

@@ -135,6 +135,11 @@ impl CompiledRule {
         !self.plans.is_empty()
     }
 
+    /// Returns `true` if it has this limit, for some plan or for none.
+    pub(crate) fn has_limit(&self, limit: &Limit) -> bool {
+        self.limit == *limit || self.plans.iter().any(|(_, rule)| rule.limit == *limit)
+    }
+
     /// Returns the rule with the limit of the check's plan. Of several plans, the highest limit.
     pub(crate) fn for_plan<'s>(self: &'s Arc<Self>, attributes: &Attributes<'_>) -> &'s Arc<Self> {
         let plans = self.selector().and_then(Selector::limits).map(PlanLimits::by);

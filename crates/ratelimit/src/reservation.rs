@@ -6,12 +6,13 @@
 //!
 //! The store knows the reservation by the hash of that description. A description that was changed
 //! or made up is that of another reservation, which does not exist: an id needs no signature, and
-//! instances need no common secret. For that, three things must hold:
+//! instances need no common secret. For that, four things must hold:
 //!
 //! - A verb that names a reservation changes nothing in the store if there is no such reservation.
 //! - It never raises the rate at which a limit's units return, even if there is one: a hash of 64
 //!   bits can be made to collide by a client who chooses request ids.
 //! - An id names only keys of rules, and a bounded number of them.
+//! - Without the store, nothing is taken on the word of an id alone: see [`InForce::by_rule`].
 
 mod codec;
 
@@ -23,7 +24,9 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::{Attributes, CompiledRule, RuleId, Scope, Snapshot, compiled};
+use crate::{
+    Attributes, CompiledRule, Level, LimitSource, RateLimitRule, RuleId, Scope, Snapshot, compiled,
+};
 
 /// The id of a reservation, and what it describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,16 @@ pub struct ReservedLimit {
     window_seconds: u32,
     /// The limit when the reservation was made.
     limit: Limit,
+}
+
+/// What applies to a limit of a reservation now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InForce<'a> {
+    pub(crate) limit: &'a Limit,
+    pub(crate) fail_mode: FailMode,
+    /// `true` if both are those of an enabled rule. Otherwise they are only what the id says, which
+    /// may be made up.
+    pub(crate) by_rule: bool,
 }
 
 /// Text that is not the id of a reservation.
@@ -213,31 +226,76 @@ impl ReservedLimit {
         &'a self,
         snapshot: &'a Snapshot,
         now: impl Fn() -> Timestamp,
-    ) -> (&'a Limit, FailMode) {
-        let rule = match self.rule {
-            Some((id, _)) => snapshot.rule(id),
-            None => Some(snapshot.default_rule()),
-        };
-        let same_key = |rule: &&Arc<CompiledRule>| {
-            rule.window_seconds() == self.window_seconds
-                && rule.limit().algorithm() == self.limit.algorithm()
-        };
-        let Some(rule) = rule.filter(same_key) else { return (&self.limit, self.fail_mode) };
-        let limit = match self.attributes() {
-            Some(attributes) => snapshot.with_limit_for(rule, &attributes, now).limit(),
-            // The attributes that decide between plans and overrides are not known any more.
-            None if rule.is_by_plan() || snapshot.has_overrides_of(rule) => &self.limit,
-            None => rule.limit(),
-        };
-        (limit, rule.fail_mode())
+    ) -> InForce<'a> {
+        let rule = self.rule_in_force(snapshot);
+        let limit = rule.and_then(|rule| self.limit_by(rule, snapshot, now));
+        InForce {
+            limit: limit.unwrap_or(&self.limit),
+            fail_mode: rule.map_or(self.fail_mode, |rule| rule.fail_mode()),
+            by_rule: limit.is_some() && rule.is_some_and(|rule| rule.is_enabled()),
+        }
     }
 
-    /// Returns the attributes of the check, if its subject is all that it has.
-    fn attributes(&self) -> Option<Attributes<'_>> {
-        let scope = Scope::ALL.into_iter().find(|scope| scope.key_prefix() == &*self.prefix)?;
+    /// Returns the rule that the id names, if it counts this subject under the same key.
+    fn rule_in_force<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Arc<CompiledRule>> {
+        let scope = self.scope();
+        let rule = match self.rule {
+            Some((id, _)) => snapshot.rule(id)?,
+            None => snapshot.default_rule(),
+        };
+        let matches = match (rule.rule(), scope) {
+            // Its keys name the rule.
+            (_, None) => true,
+            (Some(RateLimitRule { spec, .. }), Some(scope)) => {
+                spec.scope == scope && spec.identifier_pattern.matches(&self.subject)
+            }
+            (None, Some(scope)) => snapshot.matching(scope, &self.subject).level == Level::Default,
+        };
+        let same_key = rule.space(scope.unwrap_or(Scope::Attributes)).parts()
+            == [&*self.prefix, &*self.suffix];
+        (matches && same_key).then_some(rule)
+    }
+
+    /// Returns the limit that a rule has for the subject; `None` if that depends on attributes of
+    /// the check that are not known any more.
+    fn limit_by<'a>(
+        &'a self,
+        rule: &'a Arc<CompiledRule>,
+        snapshot: &'a Snapshot,
+        now: impl Fn() -> Timestamp,
+    ) -> Option<&'a Limit> {
+        let attributes = self.attributes(rule);
+        let is_known = |name: &str| attributes.get(name).is_some();
+        let mut shapes = rule.id().into_iter().flat_map(|id| snapshot.override_shapes(id));
+        if !shapes.all(|names| names.iter().all(|name| is_known(name))) {
+            return None;
+        }
+        let found = snapshot.with_limit_for(rule, &attributes, now);
+        if !rule.is_by_plan() || matches!(found.source(), LimitSource::Override(_)) {
+            return Some(found.limit());
+        }
+        // The plan is not known, but the rule must have it.
+        rule.has_limit(&self.limit).then_some(&self.limit)
+    }
+
+    /// Returns the scope of the subject; `None` for a rule over attributes.
+    fn scope(&self) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|scope| scope.key_prefix() == &*self.prefix)
+    }
+
+    /// Returns the attribute of the check whose value the subject is, if there is one.
+    fn attributes<'a>(&'a self, rule: &'a CompiledRule) -> Attributes<'a> {
+        let name = match (self.scope(), rule.selector()) {
+            (Some(scope), _) => Some(scope.name()),
+            (None, Some(selector)) => selector.per_of(&self.subject),
+            (None, None) => None,
+        };
         let mut attributes = Attributes::default();
-        attributes.insert(scope.name(), &*self.subject).ok()?;
-        Some(attributes)
+        if let Some(name) = name {
+            // Cannot fail: a subject is shorter than an attribute may be.
+            let _ = attributes.insert(name, &*self.subject);
+        }
+        attributes
     }
 }
 

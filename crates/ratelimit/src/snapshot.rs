@@ -347,11 +347,6 @@ impl Snapshot {
         !self.overrides.is_empty()
     }
 
-    /// Returns `true` if there are overrides of a rule.
-    pub(crate) fn has_overrides_of(&self, rule: &CompiledRule) -> bool {
-        rule.id().is_some_and(|id| self.override_shapes(id).next().is_some())
-    }
-
     /// Returns the override with this id.
     pub fn override_of(&self, id: OverrideId) -> Option<&RuleOverride> {
         self.overrides.get(id).map(|found| &**found)

@@ -8,6 +8,7 @@ pub mod explain_attributes;
 pub mod keyed;
 pub mod overrides;
 pub mod reset;
+mod reset_times;
 pub mod rules;
 pub mod usage;
 

@@ -6,7 +6,7 @@ use std::{
 
 use headgate::{
     Batch, BatchLimiter, Check, CheckMode, Cost, Degraded, FailCause, FailMode, FailurePolicy, Key,
-    LeaseId, Limit, ManualClock, Outcome, Replicas, Source, Standing, Store, StoreError,
+    LeaseId, Limit, ManualClock, Outcome, Replicas, Source, Spent, Standing, Store, StoreError,
     StoreFuture, Verb,
 };
 use headgate_store_memory::MemoryStore;
@@ -339,6 +339,84 @@ fn a_lease_is_renewed_as_the_failure_mode_says() {
         let taken = at_once(limiter.peek(&check(mode))).unwrap().remaining == 0;
         assert_eq!(taken, mode.counts(), "{mode}: what was held locally is held in the store");
     }
+}
+
+#[test]
+fn a_reservation_that_has_ended_is_not_settled_by_its_place() {
+    let (primary, policy, clock) = policy_at(1);
+    let places = Limit::concurrency(1, Duration::from_secs(60)).unwrap();
+    let units = limit();
+    let check = |name, limit| Check::new(Key::new(name).unwrap(), limit, Cost::ONE).unwrap();
+    let spent = Spent::within_the_limit(1);
+    let (id, lease) = (LeaseId::from(1), Duration::from_secs(10));
+    let batch = Batch::new([
+        check("units", &units).with_fail_mode(FailMode::Open).spent(spent),
+        check("place", &places).spent(spent),
+    ])
+    .unwrap();
+    let apply = |verb| at_once(policy.apply(verb, &batch));
+    let all = |outcomes: &[Outcome]| outcomes.iter().all(|outcome| outcome.allowed);
+    assert!(all(&apply(Verb::Reserve { id, lease }).unwrap()));
+    clock.advance(lease);
+    assert!(!all(&apply(Verb::Commit(id)).unwrap()), "it has expired");
+    primary.down.store(true, Relaxed);
+    assert!(apply(Verb::Commit(id)).is_err(), "it may be in the store");
+    // One that was made locally is settled there.
+    assert!(all(&apply(Verb::Reserve { id, lease }).unwrap()));
+    primary.down.store(false, Relaxed);
+    assert!(all(&apply(Verb::Commit(id)).unwrap()));
+}
+
+#[test]
+fn places_are_moved_back_only_if_no_check_denies_without_the_store() {
+    let (primary, policy, _) = policy_at(1);
+    let limit = Limit::concurrency(1, Duration::from_secs(60)).unwrap();
+    let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+    let (id, lease) = (LeaseId::from(1), Duration::from_secs(10));
+    let both = Batch::new([check("a"), check("b")]).unwrap();
+    primary.down.store(true, Relaxed);
+    at_once(policy.apply(Verb::Use { id, lease }, &both)).unwrap();
+    primary.down.store(false, Relaxed);
+    let closed = Batch::new([check("a"), check("b").with_fail_mode(FailMode::Closed)]).unwrap();
+    let renewed = at_once(policy.apply(Verb::Use { id, lease }, &closed)).unwrap();
+    assert!(renewed.iter().all(|outcome| !outcome.allowed), "{renewed:?}");
+    let free = at_once(policy.apply(Verb::Peek, &both)).unwrap();
+    assert!(free.iter().all(|outcome| outcome.remaining == 1), "{free:?}");
+    let renewed = at_once(policy.apply(Verb::Use { id, lease }, &both)).unwrap();
+    assert!(renewed.iter().all(|outcome| outcome.allowed), "{renewed:?}");
+}
+
+/// A store of which the part with the key `mark` is down.
+struct PartlyDown(MemoryStore<Arc<ManualClock>>);
+
+impl Store for PartlyDown {
+    fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+        if batch.checks().iter().any(|check| check.key().subject() == "mark") {
+            return StoreFuture::ready(Err(StoreError::BreakerOpen));
+        }
+        self.0.apply(verb, batch)
+    }
+}
+
+#[test]
+fn limits_are_decided_without_exact_checks_whose_part_of_the_store_is_down() {
+    let clock = Arc::new(ManualClock::new(START));
+    let store = || MemoryStore::builder().clock(Arc::clone(&clock)).build();
+    let primary = PartlyDown(store());
+    let policy = FailurePolicy::new(primary, store(), NonZeroU32::MIN, Arc::clone(&clock));
+    let limit = limit();
+    let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+    let marked = Batch::new([check("k"), check("mark").exact()]).unwrap();
+    let ask = |batch: &Batch<'_>| at_once(policy.apply(Verb::Acquire, batch)).unwrap();
+    for left in [3, 2, 1, 0] {
+        let outcomes = ask(&marked);
+        assert_eq!((outcomes[0].remaining, outcomes[0].degraded), (left, None));
+        assert!(outcomes[1].allowed, "{outcomes:?}");
+    }
+    assert!(!ask(&marked)[0].allowed);
+    // A limit is no mark: without it, the failure mode decides.
+    let outcomes = ask(&Batch::new([check("other"), check("mark")]).unwrap());
+    assert_eq!(outcomes[0].degraded.unwrap().name(), "capped");
 }
 
 #[test]

@@ -2,13 +2,11 @@
 
 use std::{fs, io, path::PathBuf};
 
-use headgate_ratelimit::{RuleId, RuleSpec};
-use serde_json::{Map, Value as Json};
 use tracing::warn;
 
-use super::rule;
+use super::Fetched;
 
-/// A file with rules as the server sent them.
+/// A file with rules and overrides as the server sent them.
 #[derive(Clone)]
 pub(super) struct Cache {
     path: PathBuf,
@@ -19,18 +17,17 @@ impl Cache {
         Self { path }
     }
 
-    /// Returns the rules of the file; `None` if there are none, or if they are invalid.
-    pub(super) fn read(&self) -> Option<Vec<(RuleId, RuleSpec)>> {
+    /// Returns the contents of the file; `None` if there are none, or if they are something else.
+    pub(super) fn read(&self) -> Option<Fetched> {
         let text = fs::read(&self.path).ok()?;
-        let rules: Vec<Map<String, Json>> = serde_json::from_slice(&text).ok()?;
-        rules.iter().map(|fields| rule(fields).ok()).collect()
+        Fetched::from_json(serde_json::from_slice(&text).ok()?)
     }
 
     /// Replaces the file as a whole: a service that is killed meanwhile has the previous one.
-    pub(super) fn write(&self, rules: &[Map<String, Json>]) {
+    pub(super) fn write(&self, fetched: &Fetched) {
         let next = self.path.with_extension("next");
         let write = || -> io::Result<()> {
-            fs::write(&next, serde_json::to_vec(rules)?)?;
+            fs::write(&next, serde_json::to_vec(&fetched.to_json())?)?;
             fs::rename(&next, &self.path)
         };
         if let Err(error) = write() {

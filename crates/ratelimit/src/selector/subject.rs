@@ -30,6 +30,14 @@ impl Selector {
         if subject.len() > Key::MAX_BYTES { Cow::Owned(digest(&subject)) } else { subject }
     }
 
+    /// Returns the attribute whose value a subject is; `None` if it stands for other values.
+    pub(crate) fn per_of(&self, subject: &str) -> Option<&str> {
+        match &*self.per {
+            [name] if !subject.bytes().any(is_escaped) => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns `true` if a condition compares the attribute with ranges of addresses.
     fn is_address(&self, name: &str) -> bool {
         self.when().any(|(other, condition)| condition.has_networks() && other == name)

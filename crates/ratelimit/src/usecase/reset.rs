@@ -5,6 +5,7 @@ use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
 use headgate::{Algorithm, Batch, BatchLimiter, Check, Cost, Key, KeySpace, Limit, StoreError};
 use thiserror::Error;
 
+use super::reset_times::ResetTimes;
 use crate::{Attributes, AuditEntry, AuditLog, Author, Catalog, RepositoryError, Scope, Snapshot};
 
 /// Resets the usage of subjects and records it in the audit log.
@@ -126,9 +127,13 @@ impl ResetLimit {
                 let key = Key::new(subject).ok()?.within(space);
                 Check::new(key, limit, Cost::ONE).ok()
             });
-            if let Ok(batch) = Batch::new(checks) {
+            let times = ResetTimes::of(some.iter().map(|(_, space, subject)| (space, &**subject)));
+            if let Ok(batch) = Batch::new(checks.chain(times.checks())) {
                 let reset = self.limiter.reset(&batch).await;
                 reset.map_err(|cause| ResetFailure::from(cause).after(i))?;
+                // Afterwards: what is taken in between can only not be refunded.
+                let recorded = times.record(&self.limiter).await;
+                recorded.map_err(|cause| ResetFailure::from(cause).after(i + 1))?;
             }
         }
         Ok(())

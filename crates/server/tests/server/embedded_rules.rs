@@ -13,6 +13,8 @@ use crate::harness::{CHECK, RULES, Server};
 /// Long enough that nothing refills during a test.
 const FOREVER: i64 = 8_640_000;
 
+const OVERRIDES: &str = "/api/v1/ratelimit/overrides";
+
 fn rule(name: &str, limit: u64) -> Value {
     json!({"name": name, "when": {"path": "/v1/*"}, "per": ["user"], "limit": limit,
         "window_seconds": FOREVER, "lease": {"share_percent": 0, "hold_ms": 100}})
@@ -78,6 +80,47 @@ async fn changes_of_a_server_apply_and_its_last_rules_stay() {
         tokio::time::timeout(Duration::from_millis(50), source.follow(Duration::from_millis(5)));
     assert!(followed.await.is_err());
     assert_eq!(rules.len(), 251);
+}
+
+#[tokio::test]
+async fn overrides_of_a_server_apply_and_stay_with_its_last_rules() {
+    let server = Server::start(&[]).await;
+    let id = server.create_rule(&rule("exports", 10)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("rules.json");
+    let rules = RuleSet::in_memory();
+    let mut source = follow(&server, &rules).cached_in(&cache);
+    assert!(source.refresh().await.unwrap());
+    assert_eq!(check(&rules, "u1").await, Some((true, 9, "exports".to_owned())));
+
+    // More than a page of them.
+    for i in 1..=101 {
+        let user = format!("u{i}");
+        let until = if i == 2 { json!("2126-12-01T00:00:00Z") } else { Value::Null };
+        let lowered = json!({"rule_id": id, "subject": {"user": user}, "limit": 2, "until": until});
+        let set = server.admin("PUT", OVERRIDES, &lowered.to_string()).await;
+        assert_eq!(set.status, 201, "{}", set.text);
+    }
+    assert!(source.refresh().await.unwrap());
+    assert!(!source.refresh().await.unwrap());
+    assert_eq!(check(&rules, "u1").await, Some((true, 0, "exports".to_owned())));
+    assert_eq!(check(&rules, "u1").await, Some((false, 0, "exports".to_owned())));
+    for user in ["u2", "u101"] {
+        assert_eq!(check(&rules, user).await, Some((true, 1, "exports".to_owned())), "{user}");
+    }
+    assert_eq!(check(&rules, "other").await, Some((true, 9, "exports".to_owned())));
+
+    let listed = server.admin("GET", &format!("{OVERRIDES}?search=u101"), "").await.json();
+    let one = format!("{OVERRIDES}/{}", listed["overrides"][0]["id"].as_str().unwrap());
+    assert_eq!(server.admin("DELETE", &one, "").await.status, 204);
+    assert!(source.refresh().await.unwrap());
+    assert_eq!(check(&rules, "u101").await, Some((true, 8, "exports".to_owned())));
+
+    let restarted = RuleSet::in_memory();
+    let mut again = follow(&server, &restarted).cached_in(&cache);
+    server.stop().await.unwrap();
+    assert!(again.refresh().await.unwrap());
+    assert_eq!(check(&restarted, "u1").await, Some((true, 1, "exports".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]

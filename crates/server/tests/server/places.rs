@@ -280,3 +280,35 @@ async fn a_lease_is_renewed_during_an_outage_as_the_rule_says() {
     let released = server.change_lease(&leases[0], "release").await;
     assert_eq!(released.status, 503, "its place is free when the lease ends: {}", released.text);
 }
+
+/// An id that was made up is as valid as one of another server, whose limits are others.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_of_another_server_takes_no_place_after_an_outage() {
+    let redis = require!(Redis::start());
+    let url = redis.url();
+    let server = Server::start(&[("redis.url", url.as_str()), ("redis.timeout_ms", "2000")]).await;
+    ready(&server).await;
+    server.limit_exports(1, 600).await;
+    let held = server.acquire(600).await;
+    assert_eq!(held["allowed"], true, "{held}");
+    let other = Server::start(&[]).await;
+    other.limit_exports(100_000, 600).await;
+    let foreign = [other.acquire(600).await, other.acquire(600).await];
+
+    redis.pause();
+    for lease in &foreign {
+        let renewed = server.change_lease(lease, "renew").await;
+        assert_eq!(renewed.status, 503, "{}", renewed.text);
+    }
+    // That of a rule is renewed as before.
+    assert_eq!(server.change_lease(&held, "renew").await.json()["degraded"], "capped");
+    redis.resume();
+    ready(&server).await;
+    for lease in &foreign {
+        let ended = (409, "SYS_RATELIMIT_LEASE_ENDED".to_owned());
+        assert_eq!(code(&server.change_lease(lease, "renew").await), ended);
+    }
+    let holders = "/api/v1/ratelimit/holders?scope=service&identifier=export";
+    let holders = server.admin("GET", holders, "").await.json();
+    assert_eq!(holders["rules"][0]["taken"], 1, "{holders}");
+}

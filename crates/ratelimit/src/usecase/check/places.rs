@@ -113,3 +113,6 @@ fn longest(id: &ReservationId, lease: Duration) -> Duration {
     let windows = id.limits().iter().map(ReservedLimit::window);
     windows.fold(lease, Ord::min)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,24 +9,24 @@
 //! nothing. If the store has no room for it, the check is decided without one, and cannot be
 //! refunded.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use headgate::{
-    Algorithm, Batch, Check, Cost, Decision, Key, KeySpace, Limit, Outcome, Timestamp, Verb,
+    Algorithm, Batch, Check, CheckMode, Cost, Decision, Key, KeySpace, Limit, Outcome, Timestamp,
+    Verb,
 };
-use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use super::{AnyQuestion, CheckError, CheckRateLimit, Resolved, Stack, Verdict};
-use crate::CompiledRule;
+use crate::{
+    CompiledRule,
+    usecase::reset_times::{MAX_REFUNDABLE, ResetTimes, digest},
+};
 
 /// A mark has three units: a check takes two of them, so that no other check fits, and a refund
 /// takes the last one.
 const UNITS: u64 = 3;
 const TAKEN_LEAVES: u64 = 1;
-
-/// A mark lives for at most a day.
-const MAX_LIFE: Duration = Duration::from_hours(24);
 
 const MARKS: KeySpace<'static> = KeySpace::new("ratelimit:request:", "");
 
@@ -109,20 +109,32 @@ impl CheckRateLimit {
         let mark = Mark::new(&resolved, question.cost(), request_id)?;
         let check = mark.check(Cost::ONE)?;
         let unknown = || RefundError::Unknown(request_id.to_owned());
-        let seen = self.apply_mark(Verb::Peek, &check.into()).await?[0];
+        let counters = resolved.limits.iter().map(|(_, space, subject)| (space, &**subject));
+        let resets = ResetTimes::of(counters);
+        let asked = Batch::new([check].into_iter().chain(resets.checks()));
+        let asked = asked.map_err(CheckError::Batch)?;
+        let answers = self.apply_mark(Verb::Peek, &asked).await?;
+        let (seen, resets) = (answers[0], &answers[1..]);
         if seen.remaining > TAKEN_LEAVES {
             return Err(unknown());
         }
+        // Before the mark is spent: a refund that fails must not be one that was made.
+        let checks = checks(&resolved, question.cost())?;
+        let taken_at = mark.made_at(&seen);
+        let checks = checks.into_iter().zip(resets).map(|(check, reset)| {
+            // What a reset has deleted is not returned again.
+            let is_gone = ResetTimes::is_after(reset, taken_at);
+            let mode = if is_gone { CheckMode::Report } else { check.mode() };
+            check.taken_at(taken_at).with_mode(mode)
+        });
+        let batch = Batch::new(checks).map_err(CheckError::Batch)?;
         let spent = self.apply_mark(Verb::Acquire, &check.into()).await?[0];
         let replayed = !spent.allowed;
         if spent.remaining > 0 {
             // The mark has expired between the two calls.
             return Err(unknown());
         }
-        let (checks, taken_at) = (checks(&resolved, question.cost())?, mark.made_at(&seen));
         let verb = if replayed { Verb::Peek } else { Verb::Refund };
-        let checks = checks.into_iter().map(|check| check.taken_at(taken_at));
-        let batch = Batch::new(checks).map_err(CheckError::Batch)?;
         let outcomes = self.apply_mark(verb, &batch).await?;
         Ok(Refunded { decision: Some(Decision::fold(&outcomes)), replayed })
     }
@@ -142,25 +154,13 @@ struct Mark {
 
 impl Mark {
     fn new(resolved: &Resolved<'_, '_>, cost: Cost, request_id: &str) -> Result<Self, CheckError> {
-        let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part.as_bytes());
-        };
-        add(request_id);
-        for (_, space, subject) in &resolved.limits {
+        let keys = resolved.limits.iter().flat_map(|(_, space, subject)| {
             let [prefix, suffix] = space.parts();
-            [prefix, subject, suffix].into_iter().for_each(&mut add);
-        }
-        hash.update(cost.get().to_be_bytes());
-        let hash = hash.finalize();
-        let key = hash[..16].iter().fold(String::with_capacity(32), |mut key, byte| {
-            // Writing to a string does not fail.
-            let _ = write!(key, "{byte:02x}");
-            key
+            [prefix, subject, suffix]
         });
+        let key = digest([request_id].into_iter().chain(keys), &cost.get().to_be_bytes());
         let lives = resolved.limits.iter().map(|(rule, ..)| life(rule));
-        let life = lives.max().unwrap_or(MAX_LIFE).min(MAX_LIFE);
+        let life = lives.max().unwrap_or(MAX_REFUNDABLE).min(MAX_REFUNDABLE);
         let limit = Limit::sliding_window(UNITS, life);
         // A window of a rule is a valid window.
         let limit = limit.map_err(|_| CheckError::TooManyRules)?;

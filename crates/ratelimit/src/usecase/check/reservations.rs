@@ -142,7 +142,7 @@ impl CheckRateLimit {
         let made_at = outcomes.first().map_or_else(|| self.catalog.now(), |outcome| outcome.at);
         let ends = pending.iter().flatten().map(|(_, expires_at)| *expires_at).min();
         let expires_at = ends.unwrap_or(made_at + request.ttl);
-        let replayed = expires_at != made_at + request.ttl;
+        let replayed = request.request_id.is_some() && plan.shared.was_held(&outcomes, request.ttl);
         Ok(Reserved { reservation: Some(Reservation { id, expires_at, replayed }), verdicts })
     }
 }

@@ -1,8 +1,8 @@
 //! The limits of several checks that are decided together.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
-use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeySpace, Outcome, Place, Verb};
+use headgate::{Batch, BatchLimiter, Check, Cost, Key, KeySpace, Outcome, Place, Standing, Verb};
 
 use super::{CheckError, Resolved, Stack};
 use crate::CompiledRule;
@@ -63,6 +63,22 @@ impl<'a> SharedBatch<'a> {
     /// The units of each limit.
     pub(super) fn units(&self) -> impl Iterator<Item = u64> + Clone {
         self.entries.iter().map(|entry| entry.units.max(1))
+    }
+
+    /// Returns `true` if a limit held the reservation already: it ends sooner than one that is made
+    /// now. Each limit has its own time, because the slots of a cluster have different clocks.
+    pub(super) fn was_held(&self, outcomes: &[Outcome], ttl: Duration) -> bool {
+        self.entries.iter().zip(outcomes).any(|(entry, outcome)| {
+            let longest = match entry.rule.limit().places() {
+                Some(places) => Duration::from_micros(places.window()),
+                None => Duration::MAX,
+            };
+            let ends_if_new = outcome.at + ttl.min(longest);
+            matches!(
+                outcome.reservation(),
+                Some(Standing::Pending { expires_at, .. }) if expires_at < ends_if_new
+            )
+        })
     }
 
     /// Each limit: its rule, key space and subject.

@@ -9,11 +9,13 @@ use crate::{
 };
 
 const REFUND: &str = "/api/v1/ratelimit/refund";
+const RESET: &str = "/api/v1/ratelimit/reset";
 
 on_both_backends!(
     a_check_is_refunded_once,
     a_refund_needs_the_check_that_was_admitted,
     checks_with_attributes_are_refunded,
+    a_refund_returns_nothing_that_a_reset_has_deleted,
 );
 
 fn check(cost: u64, request_id: &str) -> Value {
@@ -79,4 +81,31 @@ async fn checks_with_attributes_are_refunded(backend: &Backend) {
     assert_eq!(server.post_json(CHECK, &body("r2")).await.json()["allowed"], false);
     assert_eq!(server.post_json(REFUND, &body("r1")).await.json()["remaining"], 3);
     assert_eq!(server.post_json(CHECK, &body("r2")).await.json()["allowed"], true);
+}
+
+async fn a_refund_returns_nothing_that_a_reset_has_deleted(backend: &Backend) {
+    let server = backend.serve(&[]).await;
+    let algorithms = ["token_bucket", "fixed_window", "sliding_window", "sliding_window_counter"];
+    for algorithm in algorithms {
+        server
+            .create_rule(&json!({
+                "scope": "user", "identifier_pattern": algorithm, "limit": 10,
+                "window_seconds": 8_640_000, "algorithm": algorithm,
+            }))
+            .await;
+        let ask = |id: &str| json!({"scope": "user", "identifier": algorithm, "cost": 10, "request_id": id});
+        let reset = json!({"scope": "user", "identifier": algorithm, "reason": "test"});
+        for id in ["before", "between", "after"] {
+            let reset = server.admin("POST", RESET, &reset.to_string()).await;
+            assert_eq!(reset.status, 200, "{}", reset.text);
+            assert_eq!(server.post_json(CHECK, &ask(id)).await.json()["allowed"], true, "{id}");
+        }
+        for before in ["before", "between"] {
+            let refunded = server.post_json(REFUND, &ask(before)).await;
+            assert_eq!(refunded.status, 200, "{}", refunded.text);
+            assert_eq!(refunded.json()["remaining"], 0, "{algorithm} {before}");
+        }
+        let refunded = server.post_json(REFUND, &ask("after")).await.json();
+        assert_eq!(refunded["remaining"], 10, "{algorithm}: taken after the last reset");
+    }
 }

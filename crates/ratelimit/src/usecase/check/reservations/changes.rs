@@ -1,12 +1,15 @@
 //! Using, settling, cancelling and reading reservations.
 
 use headgate::{
-    Batch, Check, CheckMode, Cost, Decision, Key, KeySpace, Outcome, Outcomes, Settlement, Spent,
-    Standing, Timestamp, Verb,
+    Batch, Check, CheckMode, Cost, Decision, FailMode, Key, KeySpace, Outcome, Outcomes,
+    Settlement, Spent, Standing, Timestamp, Verb,
 };
 
 use super::{Charge, CheckRateLimit, Costs, ReservationError};
-use crate::{ReservationId, reservation::ReservedLimit};
+use crate::{
+    ReservationId,
+    reservation::{InForce, ReservedLimit},
+};
 
 /// The result of settling one check of a reservation. Of several limits it is that of the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +186,12 @@ impl CheckRateLimit {
         let checks = id.limits().iter().zip(&spaces).map(|(reserved, space)| {
             // The key was valid when it was reserved, and every limit admits one unit.
             let key = Key::new(reserved.subject()).ok()?.within(space);
-            let (limit, fail_mode) = reserved.in_force(&snapshot, || self.catalog.now());
+            let InForce { limit, fail_mode, by_rule } =
+                reserved.in_force(&snapshot, || self.catalog.now());
+            // Without the store, a place is renewed as it would be taken. What an id says that no
+            // rule confirms must not take one.
+            let takes = matches!(verb, Verb::Use { .. }) && reserved.holds_places();
+            let fail_mode = if takes && !by_rule { FailMode::Closed } else { fail_mode };
             let check = Check::new(key, limit, Cost::ONE).ok()?;
             let check = check.with_fail_mode(fail_mode).with_mode(mode);
             Some(spent.map_or(check, |spent| check.spent(spent(reserved))))

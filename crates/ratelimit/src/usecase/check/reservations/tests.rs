@@ -92,6 +92,25 @@ fn id(reserved: &Reserved) -> ReservationId {
 }
 
 #[tokio::test]
+async fn a_reservation_is_replayed_only_if_its_request_id_made_it_before() {
+    // A place is held for at most the window, which is shorter than the TTL.
+    let mut short = rule("place", 5, 10, 1);
+    short.spec.algorithm = headgate::Algorithm::Concurrency;
+    let fixture = Fixture::new(vec![short, rule("a", 100, 3600, 1)]);
+    let replayed = async |checks: &[(&str, u64)], id: Option<&str>| {
+        fixture.reserve(checks, id).await.reservation.unwrap().replayed
+    };
+    let both = [("place", 1), ("a", 1)];
+    for id in [None, Some("r1"), Some("r2")] {
+        assert!(!replayed(&both[..1], id).await, "{id:?}");
+        assert!(!replayed(&both, id).await, "{id:?}");
+        fixture.clock.advance(Duration::from_secs(1));
+        assert_eq!(replayed(&both, id).await, id.is_some(), "{id:?}");
+        fixture.clock.advance(TTL);
+    }
+}
+
+#[tokio::test]
 async fn a_reservation_is_settled_for_less_and_once() {
     let fixture = Fixture::new(vec![rule("a", 100, 3600, 1)]);
     let reserved = fixture.reserve(&[("a", 60)], None).await;
@@ -333,6 +352,20 @@ async fn a_check_with_a_request_id_is_refunded_once() {
     }
     let reused = checks.check_refundable(&check, "r1").await;
     assert!(matches!(reused, Err(RefundError::Reused(_))), "{reused:?}");
+}
+
+#[tokio::test]
+async fn a_refund_that_fails_can_be_made_later() {
+    let fixture = Fixture::new(vec![rule("a", 100, 3600, 1)]);
+    let (checks, check) = (&fixture.checks, user_check("a", 60));
+    checks.check_refundable(&check, "r1").await.unwrap();
+    // A limit below the cost.
+    fixture.replace(vec![rule("a", 50, 3600, 2)]);
+    let failed = checks.refund(&check, "r1").await;
+    assert!(matches!(failed, Err(RefundError::Check(CheckError::Cost(_)))), "{failed:?}");
+    fixture.replace(vec![rule("a", 100, 3600, 3)]);
+    let refunded = checks.refund(&check, "r1").await.unwrap();
+    assert_eq!((refunded.replayed, refunded.decision.unwrap().remaining), (false, 100));
 }
 
 #[tokio::test]
