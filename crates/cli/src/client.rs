@@ -234,7 +234,18 @@ impl Client {
         self.exchange(self.http.delete(self.server.url(self.area, path))).map(drop)
     }
 
+    /// Returns the timeout of requests.
+    pub(crate) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Changes the timeout of further requests.
+    pub(crate) const fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
     fn exchange(&self, request: RequestBuilder) -> Result<Reply, ClientError> {
+        let request = request.timeout(self.timeout);
         let request = match &self.token {
             Some(token) => request.header(AUTHORIZATION, token.bearer()),
             None => request,

@@ -2,6 +2,7 @@
 
 mod lease;
 mod signals;
+mod watchdog;
 
 use std::{
     ffi::OsString,
@@ -30,7 +31,7 @@ const NOT_FOUND: u8 = 127;
 ///
 /// Takes a place, renews its lease while the command runs, and releases it afterwards. Signals are
 /// passed on to the command. If the place is lost, because the server could not be reached until
-/// the lease ended, the command is terminated.
+/// shortly before the lease ends, the command is terminated.
 ///
 /// Exits with the code of the command, or with 128 and the number of the signal that killed it; with
 /// 75 if no place is free, 125 if the server does not answer or the place is lost, 126 if the command

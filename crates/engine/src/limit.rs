@@ -86,7 +86,7 @@ pub enum LimitError {
     /// Calendar windows have a period instead of a duration.
     #[error("a calendar window needs a period: use Limit::calendar")]
     NeedsPeriod,
-    /// The name is not in the time zone database.
+    /// The name is not in the bundled time zone database.
     #[error("unknown time zone {0:?}: expected an IANA name such as Asia/Tokyo")]
     UnknownZone(String),
 }

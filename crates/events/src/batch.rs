@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 use futures_util::{StreamExt, stream};
@@ -17,7 +17,20 @@ pub(crate) struct BatchOutcome {
     pub(crate) delivered: Vec<String>,
     /// Subjects whose events failed, each with its first error.
     pub(crate) failures: Vec<(Subject, DeliveryError)>,
+    /// True if the sink is unavailable.
+    pub(crate) is_outage: bool,
 }
+
+/// Detects an outage.
+struct Health<'a> {
+    is_down: AtomicBool,
+    /// Number of [`DeliveryError::Failed`] since the last success.
+    failed_in_a_row: &'a AtomicUsize,
+}
+
+/// Number of subjects in a row on whose events a sink fails if it is unavailable. Fewer may be due
+/// to the events: a receiver can have a defect that one subject triggers.
+const MAX_FAILED_IN_A_ROW: usize = 5;
 
 /// Delivers as many events as possible. Skips the events of `blocked` subjects and those after a
 /// failed event of the same subject; after an outage, skips everything.
@@ -25,11 +38,12 @@ pub(crate) async fn deliver(
     sink: &dyn EventSink,
     batch: &[LoggedEvent],
     blocked: &HashSet<Subject>,
+    failed_in_a_row: &AtomicUsize,
 ) -> BatchOutcome {
-    let outage = AtomicBool::new(false);
+    let health = Health { is_down: AtomicBool::new(false), failed_in_a_row };
     let mut deliveries = Vec::new();
     for events in by_subject(batch, blocked) {
-        deliveries.push(deliver_in_order(sink, events, &outage));
+        deliveries.push(deliver_in_order(sink, events, &health));
     }
     let mut ended = stream::iter(deliveries).buffer_unordered(sink.concurrency());
     let mut outcome = BatchOutcome::default();
@@ -37,26 +51,58 @@ pub(crate) async fn deliver(
         outcome.delivered.extend(delivered);
         outcome.failures.extend(failure);
     }
+    outcome.is_outage = health.is_down.load(Relaxed);
     outcome
 }
 
 async fn deliver_in_order(
     sink: &dyn EventSink,
     events: Vec<&QuotaEvent>,
-    outage: &AtomicBool,
+    health: &Health<'_>,
 ) -> (Vec<String>, Option<(Subject, DeliveryError)>) {
     let mut delivered = Vec::with_capacity(events.len());
     for event in events {
-        if outage.load(Relaxed) {
+        if health.is_down.load(Relaxed) {
             break;
         }
-        if let Err(error) = sink.deliver(event).await {
-            outage.fetch_or(error.is_outage(), Relaxed);
+        let answer = sink.deliver(event).await;
+        health.record(&answer);
+        if let Err(error) = answer {
             return (delivered, Some((event.subject.clone(), error)));
         }
         delivered.push(event.event_id.clone());
     }
     (delivered, None)
+}
+
+// === impl BatchOutcome ===
+
+impl BatchOutcome {
+    /// Returns the error that shows the outage, if there is one.
+    pub(crate) fn outage(&self) -> Option<&DeliveryError> {
+        let is_rejection = |error: &DeliveryError| matches!(error, DeliveryError::Rejected(_));
+        let errors = self.failures.iter().rev().map(|(_, error)| error);
+        errors.filter(|_| self.is_outage).find(|error| !is_rejection(error))
+    }
+}
+
+// === impl Health ===
+
+impl Health<'_> {
+    fn record(&self, answer: &Result<(), DeliveryError>) {
+        let is_down = match answer {
+            // Either way, it works.
+            Ok(()) | Err(DeliveryError::Rejected(_)) => {
+                self.failed_in_a_row.store(0, Relaxed);
+                false
+            }
+            Err(DeliveryError::Failed(_)) => {
+                self.failed_in_a_row.fetch_add(1, Relaxed) + 1 >= MAX_FAILED_IN_A_ROW
+            }
+            Err(DeliveryError::Unavailable(_)) => true,
+        };
+        self.is_down.fetch_or(is_down, Relaxed);
+    }
 }
 
 /// Groups the events by subject, in order, without blocked subjects.

@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::atomic::AtomicUsize};
 
 use headgate_quota::{LoggedEvent, Subject};
 use headgate_resilience::Backoff;
@@ -7,12 +7,14 @@ use tokio::time::Instant;
 use crate::batch::BatchOutcome;
 
 /// One pass through the log, from the oldest undelivered event of a sink to the newest. A subject
-/// with a rejected event is blocked until the next pass; others are not.
+/// with a rejected or failed event is blocked until the next pass; others are not.
 #[derive(Debug, Default)]
 pub(crate) struct LogPass {
     /// Sequence number of the last event it has read.
     through: i64,
     blocked: HashSet<Subject>,
+    /// See [`batch::deliver`](crate::batch::deliver).
+    failed_in_a_row: AtomicUsize,
     /// Time at which the next pass begins, for blocked subjects.
     retry_at: Option<Instant>,
     backoff: Backoff,
@@ -30,6 +32,11 @@ impl LogPass {
     /// Returns the subjects to skip.
     pub(crate) const fn blocked(&self) -> &HashSet<Subject> {
         &self.blocked
+    }
+
+    /// Returns the number of failures since the last success.
+    pub(crate) const fn failed_in_a_row(&self) -> &AtomicUsize {
+        &self.failed_in_a_row
     }
 
     /// Returns true if no more subjects can be blocked.

@@ -121,13 +121,14 @@ impl EventPublisher {
         if batch.is_empty() || self.pass.is_full() {
             return Ok(self.pass.retry_at().map_or(NextStep::Wait, NextStep::RetryAt));
         }
-        let mut outcome = batch::deliver(&*self.sink, &batch, self.pass.blocked()).await;
+        let (blocked, failed_in_a_row) = (self.pass.blocked(), self.pass.failed_in_a_row());
+        let mut outcome = batch::deliver(&*self.sink, &batch, blocked, failed_in_a_row).await;
         self.metrics.delivered(outcome.delivered.len());
         self.metrics.failed(outcome.failures.len());
         self.unrecorded = std::mem::take(&mut outcome.delivered);
         self.record().await?;
-        if let Some((_, outage)) = outcome.failures.iter().find(|(_, error)| error.is_outage()) {
-            return Err(PublishError::Sink(outage.clone()));
+        if let Some(error) = outcome.outage() {
+            return Err(PublishError::Sink(error.clone()));
         }
         self.warn_of_rejections(&outcome);
         self.pass.advance(&batch, outcome);

@@ -36,8 +36,10 @@ const TASK: &str = "quota-housekeeping";
 /// Interval between two reads of the clock, which can jump while a machine sleeps.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Delay after a failure.
+/// Delay after a failure; each further one doubles it, up to [`MAX_RETRY_DELAY`].
 const RETRY_DELAY: Duration = Duration::from_secs(10);
+
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(10);
 
 impl Scheduler {
     pub(crate) fn new(
@@ -64,22 +66,25 @@ impl Scheduler {
 
     /// Runs until shutdown.
     pub(crate) async fn run(mut self) {
-        let mut failing = false;
+        let mut delay = RETRY_DELAY;
         let mut due = self.clock.now();
         while self.wait_until(due).await {
             let now = self.clock.now();
             due = match self.run_once(now).await {
                 Ok(()) => {
-                    failing = false;
+                    delay = RETRY_DELAY;
                     // The ledger may have corrected a clock that was ahead.
                     self.next_after(now.min(self.clock.now()))
                 }
                 Err(error) => {
-                    if !failing {
-                        warn!(%error, "failed to close quota periods; retrying in {} s", RETRY_DELAY.as_secs());
-                    }
-                    failing = true;
-                    now + RETRY_DELAY
+                    warn!(
+                        %error,
+                        "failed to close quota periods and delete old data; retrying in {} s",
+                        delay.as_secs()
+                    );
+                    let retry = now + delay;
+                    delay = (delay * 2).min(MAX_RETRY_DELAY);
+                    retry
                 }
             };
         }
@@ -108,28 +113,30 @@ impl Scheduler {
         }
     }
 
+    /// Runs all steps, even if one fails; returns the first error.
     async fn run_once(&self, now: Timestamp) -> Result<(), RepositoryError> {
         let Some(mut lead) = self.log.lead(TASK).await? else {
             debug!("another replica closes quota periods");
             return Ok(());
         };
-        let closed = self.ledger.close_periods(now).await?;
+        let closed = self.ledger.close_periods(now).await;
+        if let Ok(closed @ 1..) = closed {
+            info!(closed, "closed {closed} quota periods");
+        }
         if !lead.holds().await {
-            return Ok(());
+            return closed.map(drop);
         }
         // The ledger may have corrected the clock meanwhile.
-        let retention = self.retention_at(self.clock.now());
-        let Pruned { periods, request_ids, events } = self.ledger.prune(&retention).await?;
-        if closed + periods + request_ids + events > 0 {
-            info!(
-                closed,
-                periods, request_ids, events, "closed quota periods and deleted old data"
-            );
+        let pruned = self.ledger.prune(&self.retention_at(self.clock.now())).await;
+        if let Ok(Pruned { periods, request_ids, events }) = pruned
+            && periods + request_ids + events > 0
+        {
+            info!(periods, request_ids, events, "deleted old data of quotas");
         }
         if lead.holds().await {
             self.prune_audit_log(self.clock.now()).await;
         }
-        Ok(())
+        closed.and(pruned).map(drop)
     }
 
     /// Deletes old entries of the audit log; after a failure, the next run deletes them.

@@ -41,16 +41,12 @@ pub(crate) enum DeliveryError {
     /// The sink is unavailable, for every event.
     #[error("{0}")]
     Unavailable(String),
+    /// The sink failed on this event: it may be unavailable, or accept others.
+    #[error("{0}")]
+    Failed(String),
     /// The sink rejected this event; it may accept others.
     #[error("{0}")]
     Rejected(String),
-}
-
-impl DeliveryError {
-    /// Returns true if every other event would fail, too.
-    pub(crate) const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
-    }
 }
 
 /// Creates every sink of `config`.

@@ -1,6 +1,9 @@
 mod publisher;
 
-use std::{collections::HashSet, sync::Mutex};
+use std::{
+    collections::HashSet,
+    sync::{Mutex, atomic::AtomicUsize},
+};
 
 use async_trait::async_trait;
 use headgate::Timestamp;
@@ -111,7 +114,7 @@ async fn a_failed_event_blocks_later_events_of_its_subject_only() {
     let sink = ScriptedSink { failing: vec![("a2", rejected.clone())], ..ScriptedSink::default() };
     let blocked = HashSet::from([subject("d")]);
     let events = batch(&["a1", "b1", "d1", "a2", "a3", "b2", "c1"]);
-    let outcome = batch::deliver(&sink, &events, &blocked).await;
+    let outcome = batch::deliver(&sink, &events, &blocked, &AtomicUsize::new(0)).await;
     assert_eq!(outcome.delivered, ["a1", "b1", "b2", "c1"]);
     assert_eq!(outcome.failures, [(subject("a"), rejected)]);
     assert_eq!(*sink.attempts.lock().unwrap(), ["a1", "a2", "b1", "b2", "c1"]);
@@ -122,8 +125,9 @@ async fn an_outage_ends_the_batch() {
     let away = DeliveryError::Unavailable("away".to_owned());
     let sink = ScriptedSink { failing: vec![("a1", away.clone())], ..ScriptedSink::default() };
     let events = batch(&["a1", "a2", "b1", "c1"]);
-    let outcome = batch::deliver(&sink, &events, &HashSet::new()).await;
+    let outcome = batch::deliver(&sink, &events, &HashSet::new(), &AtomicUsize::new(0)).await;
     assert!(outcome.delivered.is_empty());
+    assert_eq!(outcome.outage(), Some(&away));
     assert_eq!(outcome.failures, [(subject("a"), away)]);
     assert_eq!(*sink.attempts.lock().unwrap(), ["a1"]);
 }

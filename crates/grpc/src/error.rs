@@ -226,7 +226,7 @@ const fn quota_status(refusal: &QuotaRefusal) -> Code {
         | QuotaRefusal::ReservationExpired(_)
         | QuotaRefusal::ReservationEnded(_) => Code::FailedPrecondition,
         QuotaRefusal::Exists(_) | QuotaRefusal::RequestIdReused(_) => Code::AlreadyExists,
-        QuotaRefusal::Changed(_) => Code::Aborted,
+        QuotaRefusal::Changed(_) | QuotaRefusal::Stale(_) => Code::Aborted,
         QuotaRefusal::Exceeded(_) | QuotaRefusal::TooMany(_) => Code::ResourceExhausted,
         QuotaRefusal::Overloaded
         | QuotaRefusal::ClockSkew(_)

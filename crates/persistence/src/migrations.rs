@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const TABLE: &str = "headgate_migrations";
 
 /// Version, name, and SQL for PostgreSQL and SQLite.
-const MIGRATIONS: [(i64, &str, &str, &str); 12] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 13] = [
     (
         1,
         "rules",
@@ -99,6 +99,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 12] = [
         "concurrency",
         include_str!("../migrations/postgres/0012_concurrency.sql"),
         include_str!("../migrations/sqlite/0012_concurrency.sql"),
+    ),
+    (
+        13,
+        "deleted_ids",
+        include_str!("../migrations/postgres/0013_deleted_ids.sql"),
+        include_str!("../migrations/sqlite/0013_deleted_ids.sql"),
     ),
 ];
 

@@ -23,9 +23,12 @@ const LATEST: i64 = 253_402_300_799_999_999;
 const TIMESTAMPTZ: PgTypeInfo = PgTypeInfo::with_oid(Oid(1184));
 
 impl Moment {
+    /// Resolution of times in APIs in microseconds: a millisecond.
+    pub(crate) const TICK: u64 = 1_000;
+
     /// Truncates `time` to milliseconds, as APIs show it, so that responses equal later reads.
     pub(crate) fn shown(time: Timestamp) -> Timestamp {
-        Timestamp::from_micros(Self(time).micros().cast_unsigned() / 1_000 * 1_000)
+        Timestamp::from_micros(Self(time).micros().cast_unsigned() / Self::TICK * Self::TICK)
     }
 
     fn micros(self) -> i64 {

@@ -6,6 +6,7 @@ mod deletions;
 mod events;
 mod leadership;
 mod ledger;
+mod period_keys;
 mod policies;
 mod prune;
 mod record;

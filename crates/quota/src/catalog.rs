@@ -4,7 +4,7 @@ mod active;
 mod negative_cache;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
 
@@ -33,6 +33,8 @@ pub struct PolicyCatalog {
 struct Policies {
     revision: Revision,
     by_id: HashMap<QuotaId, Arc<ActivePolicy>>,
+    /// Errors of policies that cannot be used. Their last valid version stays in `by_id`.
+    invalid: BTreeMap<QuotaId, RepositoryError>,
 }
 
 /// Time and error of the catalog's refreshes from the repository.
@@ -40,7 +42,7 @@ struct Policies {
 pub struct Freshness {
     /// Time of the last successful refresh; `None` before the first.
     pub confirmed_at: Option<Timestamp>,
-    /// Error of the refreshes since then.
+    /// Error of the refreshes since then, or of policies that cannot be used.
     pub error: Option<RepositoryError>,
 }
 
@@ -96,6 +98,9 @@ impl PolicyCatalog {
         if let Some(policy) = self.load(id) {
             return Ok(policy);
         }
+        if let Some(error) = self.policies().invalid.get(id) {
+            return Err(error.clone());
+        }
         if self.unknown.contains(id, self.clock.now()) {
             return Err(not_found());
         }
@@ -104,18 +109,29 @@ impl PolicyCatalog {
             return Err(not_found());
         }
         self.refresh().await?;
-        self.load(id).ok_or_else(not_found)
+        let policies = self.policies();
+        match (policies.by_id.get(id), policies.invalid.get(id)) {
+            (Some(policy), _) => Ok(Arc::clone(policy)),
+            (None, Some(error)) => Err(error.clone()),
+            (None, None) => Err(not_found()),
+        }
     }
 
     /// Loads the policies from the repository if they have changed; keeps the current ones on
     /// failure. Returns `true` if anything changed.
+    ///
+    /// A policy that cannot be used is reported in [`freshness`](Self::freshness), and affects no
+    /// other: its last valid version stays in force, if there is one.
     pub async fn refresh(&self) -> Result<bool, RepositoryError> {
         let _turn = self.refreshing.lock().await;
         let started_at = self.clock.now();
         let outcome = self.read().await;
         let mut freshness = self.freshness.write().unwrap_or_else(PoisonError::into_inner);
         match &outcome {
-            Ok(_) => *freshness = Freshness { confirmed_at: Some(started_at), error: None },
+            Ok(_) => {
+                let error = self.policies().invalid.values().next().cloned();
+                *freshness = Freshness { confirmed_at: Some(started_at), error };
+            }
             Err(error) => freshness.error = Some(error.clone()),
         }
         outcome
@@ -127,50 +143,81 @@ impl PolicyCatalog {
             if self.repository.revision().await? == known {
                 return Ok(false);
             }
-            if self.apply(self.repository.changes(known).await?)? {
+            if self.apply(self.repository.changes(known).await?) {
                 return Ok(true);
             }
         }
         let (revision, policies) = self.repository.load().await?;
-        let by_id = self.activate(policies)?.collect();
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
-            Policies { revision, by_id };
+        let mut loaded = Policies { revision, ..Policies::default() };
+        for (id, active) in self.activate(policies) {
+            // An invalid policy is replaced by its last valid version.
+            if let (Err(_), Some(valid)) = (&active, self.load(&id)) {
+                loaded.by_id.insert(id.clone(), valid);
+            }
+            loaded.put(id, active);
+        }
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(true)
     }
 
     /// Applies changes; returns `false` if more has changed and all policies must be loaded.
-    fn apply(&self, changes: Changes) -> Result<bool, RepositoryError> {
-        let newer = self.activate(changes.changed)?;
+    fn apply(&self, changes: Changes) -> bool {
+        let newer = self.activate(changes.changed);
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         for id in &changes.deleted {
             current.by_id.remove(id);
+            current.invalid.remove(id);
         }
-        current.by_id.extend(newer);
-        let complete = current.by_id.len() as u64 == changes.total;
+        for (id, active) in newer {
+            current.put(id, active);
+        }
+        let complete = current.total() as u64 == changes.total;
         if complete {
             current.revision = changes.revision;
         }
-        Ok(complete)
+        complete
     }
 
     /// Prepares policies for use; unchanged ones are reused.
     fn activate(
         &self,
         policies: Vec<QuotaPolicy>,
-    ) -> Result<impl Iterator<Item = (QuotaId, Arc<ActivePolicy>)>, RepositoryError> {
-        let mut active = Vec::with_capacity(policies.len());
-        for policy in policies {
+    ) -> Vec<(QuotaId, Result<Arc<ActivePolicy>, RepositoryError>)> {
+        let prepare = |policy: QuotaPolicy| {
             let id = policy.id.clone();
-            active.push(match self.load(&id).filter(|old| *old.policy() == policy) {
-                Some(old) => (id, old),
-                None => (id, Arc::new(ActivePolicy::new(policy)?)),
-            });
-        }
-        Ok(active.into_iter())
+            match self.load(&id).filter(|old| *old.policy() == policy) {
+                Some(old) => (id, Ok(old)),
+                None => (id, ActivePolicy::new(policy).map(Arc::new)),
+            }
+        };
+        policies.into_iter().map(prepare).collect()
     }
 
     fn policies(&self) -> RwLockReadGuard<'_, Policies> {
         self.current.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Policies ===
+
+impl Policies {
+    /// Puts the result of preparing a policy; an error keeps the last valid version.
+    fn put(&mut self, id: QuotaId, active: Result<Arc<ActivePolicy>, RepositoryError>) {
+        match active {
+            Ok(active) => {
+                self.invalid.remove(&id);
+                self.by_id.insert(id, active);
+            }
+            Err(error) => {
+                self.invalid.insert(id, error);
+            }
+        }
+    }
+
+    /// Returns the number of stored policies.
+    fn total(&self) -> usize {
+        let is_unused = |id: &&QuotaId| !self.by_id.contains_key(*id);
+        self.by_id.len() + self.invalid.keys().filter(is_unused).count()
     }
 }
 

@@ -35,6 +35,20 @@ impl Draft {
     /// Validates the fields and reports all errors at once. Optional fields that are missing keep
     /// their value in `current`, if given.
     pub fn validate(self, current: Option<&QuotaSpec>) -> Result<QuotaSpec, Vec<FieldError>> {
+        self.read(current, parse_zone)
+    }
+
+    /// Validates the fields of a stored policy. Its time zone may be unknown to this version: such
+    /// a policy cannot be used, but can be shown, changed and deleted.
+    pub fn restore(self) -> Result<QuotaSpec, Vec<FieldError>> {
+        self.read(None, Ok)
+    }
+
+    fn read(
+        self,
+        current: Option<&QuotaSpec>,
+        parse_zone: impl FnOnce(String) -> Result<String, InvalidValue>,
+    ) -> Result<QuotaSpec, Vec<FieldError>> {
         let mut reader = FieldReader::default();
         let name = reader.required("name", self.name, "a string", text("name"));
         let kind = reader.required("subject_type", self.subject_type, "a string", |name| {

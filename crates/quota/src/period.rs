@@ -7,7 +7,7 @@ use headgate::{
     algorithm::{Calendar, Period},
     limit::Parameters,
 };
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use thiserror::Error;
 
 /// The length of a period.
@@ -113,7 +113,9 @@ impl PeriodCalendar {
             return Err(LimitError::NeedsPeriod);
         };
         let unknown = |_| LimitError::UnknownZone(zone.chars().take(64).collect());
-        Ok(Self { calendar: calendar.clone(), zone: TimeZone::get(zone).map_err(unknown)? })
+        // That of the limit, too: every server must know the same names.
+        let zone = TimeZoneDatabase::bundled().get(zone).map_err(unknown)?;
+        Ok(Self { calendar: calendar.clone(), zone })
     }
 
     /// Returns the period that contains `moment`.

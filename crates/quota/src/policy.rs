@@ -17,8 +17,8 @@ pub struct QuotaPolicy {
     pub updated_at: Timestamp,
 }
 
-/// The fields of a policy. Only [`Draft::validate`](crate::Draft::validate) creates one, so that it
-/// is always valid.
+/// The fields of a policy. Only a [`Draft`](crate::Draft) creates one, so that it is always valid,
+/// except that the time zone of a stored policy may be unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuotaSpec {

@@ -18,6 +18,7 @@ use crate::{QuotaId, QuotaPeriod, QuotaPolicy, QuotaSpec, Subject, SubjectType};
 ///   by a new revision, or nothing is.
 /// - No policy is added beyond a maximum number, even with concurrent writers.
 /// - No two policies have the same subject and period, even with concurrent writers.
+/// - An update gives a policy a later `updated_at`, which therefore identifies its state.
 /// - A deleted policy is gone at once; its usage stays in the ledger.
 /// - Two different sets of policies never have the same revision.
 #[async_trait]
@@ -94,6 +95,8 @@ pub enum PolicyChange {
     },
     /// Deletes a policy.
     Delete(QuotaId),
+    /// Deletes a policy whose `updated_at` is still this.
+    DeleteIfUnchanged(QuotaId, Timestamp),
 }
 
 /// Selects policies.

@@ -137,6 +137,9 @@ impl Refresher {
                 if changed || self.failing.policies {
                     let (revision, policies) = (self.policies.revision().0, self.policies.len());
                     info!(revision, policies, "loaded revision {revision} of the quota policies");
+                    if let Some(error) = self.policies.freshness().error {
+                        warn!(%error, "ignored invalid quota policies; change or delete them");
+                    }
                 }
                 self.failing.policies = false;
                 self.log_skew();

@@ -9,6 +9,7 @@ mod config;
 mod console;
 mod docs;
 mod documents;
+mod entity_tag;
 mod error;
 mod events;
 mod explain;

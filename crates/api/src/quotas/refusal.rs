@@ -24,6 +24,9 @@ pub enum QuotaRefusal {
     /// Another request changed the policy first.
     #[error("{0}: read it again and repeat what you want to change")]
     Changed(String),
+    /// The policy changed since the caller read it.
+    #[error("{0}; read it again")]
+    Stale(String),
     /// An idempotency key was used with another amount.
     #[error("request_id {0} was used with another amount in this period")]
     RequestIdReused(String),
@@ -93,6 +96,7 @@ impl QuotaRefusal {
             Self::Exists(_) => "SYS_QUOTA_ALREADY_EXISTS",
             Self::TooMany(_) => "SYS_QUOTA_TOO_MANY_POLICIES",
             Self::Changed(_) => "SYS_QUOTA_CONFLICT",
+            Self::Stale(_) => "SYS_QUOTA_CHANGED",
             Self::RequestIdReused(_) => "SYS_QUOTA_REQUEST_ID_CONFLICT",
             Self::RequestRefunded(_) => "SYS_QUOTA_REQUEST_REFUNDED",
             Self::NoCharge(_) => "SYS_QUOTA_REQUEST_NOT_FOUND",
@@ -143,6 +147,7 @@ impl From<ManageError> for QuotaRefusal {
     fn from(error: ManageError) -> Self {
         match error {
             ManageError::Invalid(errors) => Self::Invalid(errors),
+            ManageError::Stale(_) => Self::Stale(error.to_string()),
             ManageError::Repository(error) => error.into(),
         }
     }

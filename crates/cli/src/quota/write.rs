@@ -1,7 +1,7 @@
 //! `headgate quota create` and `headgate quota update`
 
 use clap::{Args, ValueEnum};
-use reqwest::Method;
+use reqwest::{Method, header::ETAG};
 use serde_json::{Map, Value, json};
 
 use super::Policy;
@@ -87,7 +87,8 @@ impl Update {
         let cleared = self.clear.iter().map(|field| field.name());
         let changes = fields::changes(cleared, self.options.fields(), "headgate quota update")?;
         let path = [self.id.as_str()];
-        let current: Policy = client.get(&path, &[])?.json()?;
+        let read = client.get(&path, &[])?;
+        let current: Policy = read.json()?;
         // PUT requires these; an optional field that is left out keeps its value.
         let mut policy = Map::from_iter([
             ("name".to_owned(), json!(current.name)),
@@ -97,7 +98,7 @@ impl Update {
             ("period".to_owned(), json!(current.period)),
         ]);
         policy.extend(changes);
-        Ok(client.send(Method::PUT, &path, &policy)?)
+        Ok(client.put_if_match(&path, &policy, read.headers.get(ETAG))?)
     }
 }
 

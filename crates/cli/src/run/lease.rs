@@ -11,7 +11,7 @@ use reqwest::{Method, header::RETRY_AFTER};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{now, signals::Target};
+use super::{now, signals::Target, watchdog::Watchdog};
 use crate::{
     client::{Client, ClientError},
     failure::Failure,
@@ -37,12 +37,17 @@ pub(super) struct Lease {
     length: Duration,
     /// Time by this process's clock before which it does not end.
     ends: Instant,
+    /// Time before the end that the command has to terminate.
+    grace: Duration,
+    /// Timeout of requests.
+    timeout: Duration,
 }
 
 /// Renews a lease while a command runs.
 pub(super) struct Keeper {
     stop: mpsc::Sender<()>,
-    thread: JoinHandle<bool>,
+    watchdog: Watchdog,
+    thread: JoinHandle<()>,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +68,9 @@ struct Decision {
 /// Longest time between two attempts to renew a lease that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Longest time before the end of a lease that a command has to terminate.
+const MAX_GRACE: Duration = Duration::from_secs(5);
+
 // === impl Request ===
 
 impl Request {
@@ -79,7 +87,8 @@ impl Request {
         let Acquired { lease_id, lease_ms, results } = reply.json()?;
         if let (Some(id), Some(millis)) = (lease_id, lease_ms) {
             let length = Duration::from_millis(millis);
-            return Ok(Answer::Held(Lease { client, id, length, ends: sent + length }));
+            let (ends, grace, timeout) = (sent + length, Duration::ZERO, client.timeout());
+            return Ok(Answer::Held(Lease { client, id, length, ends, grace, timeout }));
         }
         let wait = reply.headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.parse().ok());
         let denied = results.into_iter().find(|result| !result.allowed);
@@ -94,6 +103,8 @@ impl Lease {
     /// Renews it. Returns `false` if it has ended.
     fn renew(&mut self) -> Result<bool, ClientError> {
         let sent = now();
+        let left = self.deadline().saturating_duration_since(sent);
+        self.client.set_timeout(self.timeout.min(left));
         let body = json!({"lease_seconds": self.length.as_secs().max(1)});
         match self.client.send(Method::POST, &["leases", &self.id, "renew"], &body) {
             Ok(_) => {
@@ -106,66 +117,77 @@ impl Lease {
     }
 
     /// Frees the place. If the server cannot be reached, it is free when the lease ends.
-    pub(super) fn release(self) {
+    pub(super) fn release(mut self) {
+        self.client.set_timeout(self.timeout);
         let released = self.client.post(&["leases", &self.id, "release"], &[]);
         if let Err(error) = released {
             warn(&format!("cannot release the place, which is free when its lease ends: {error}"));
         }
     }
 
-    /// Renews it until it is stopped. Returns `true` if it was lost before.
-    fn keep(mut self, stop: &mpsc::Receiver<()>, target: Target, keep_running: bool) -> bool {
+    /// Renews it until it is stopped, and then releases it. Reports each deadline to `renewed`,
+    /// which is closed once the place is lost.
+    fn keep(mut self, stop: &mpsc::Receiver<()>, renewed: &mpsc::Sender<Instant>) {
         let mut pause = self.length / 3;
-        let mut is_lost = false;
         loop {
             match stop.recv_timeout(pause) {
-                Err(RecvTimeoutError::Timeout) if is_lost => continue,
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }
-            match self.renew() {
-                Ok(true) => pause = self.length / 3,
-                Ok(false) => is_lost = true,
-                Err(error) if now() < self.ends => {
-                    warn(&format!("cannot renew the lease, trying again: {error}"));
-                    let left = self.ends.saturating_duration_since(now());
-                    pause = RETRY.min(left / 3).max(Duration::from_millis(10));
+            let deadline = match self.renew() {
+                Ok(true) => {
+                    pause = self.length / 3;
+                    self.deadline()
                 }
+                Ok(false) => now(),
                 Err(error) => {
                     warn(&format!("cannot renew the lease: {error}"));
-                    is_lost = true;
+                    let left = self.deadline().saturating_duration_since(now());
+                    pause = RETRY.min(left / 3).max(Duration::from_millis(10));
+                    self.deadline()
                 }
-            }
-            if is_lost && keep_running {
-                warn("the place is lost; the command goes on without it");
-            } else if is_lost {
-                warn("the place is lost: terminating the command");
-                target.terminate();
+            };
+            if renewed.send(deadline).is_err() {
+                return;
             }
         }
-        if !is_lost {
-            self.release();
-        }
-        is_lost
+        self.release();
+    }
+
+    /// Time at which the command is terminated without a renewal.
+    fn deadline(&self) -> Instant {
+        self.ends.checked_sub(self.grace).unwrap_or(self.ends)
     }
 }
 
 // === impl Keeper ===
 
 impl Keeper {
-    pub(super) fn start(lease: Lease, target: Target, keep_running: bool) -> Self {
+    pub(super) fn start(mut lease: Lease, target: Target, keep_running: bool) -> Self {
+        if !keep_running {
+            lease.grace = (lease.length / 10).min(MAX_GRACE);
+        }
         let (stop, stopped) = mpsc::channel();
-        let thread = thread::spawn(move || lease.keep(&stopped, target, keep_running));
-        Self { stop, thread }
+        let (renewed, renewals) = mpsc::channel();
+        let watchdog = Watchdog::new(target, keep_running);
+        let (watching, deadline) = (watchdog.clone(), lease.deadline());
+        thread::spawn(move || watching.watch(deadline, &renewals));
+        let thread = thread::spawn(move || lease.keep(&stopped, &renewed));
+        Self { stop, watchdog, thread }
     }
 
     /// Releases the place. Returns `true` if it was lost before.
     pub(super) fn stop(self) -> bool {
-        let _ = self.stop.send(());
-        self.thread.join().unwrap_or(false)
+        let was_lost = self.watchdog.finish();
+        // A lost place needs no release, and a renewal may still wait for an answer.
+        if !was_lost {
+            let _ = self.stop.send(());
+            let _ = self.thread.join();
+        }
+        was_lost
     }
 }
 
-fn warn(message: &str) {
+pub(super) fn warn(message: &str) {
     let _ = writeln!(io::stderr(), "headgate: {message}");
 }

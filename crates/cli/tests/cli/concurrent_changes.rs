@@ -1,4 +1,4 @@
-//! Commands that read and then write, while another client changes rules in between.
+//! Commands that read and then write, while another client changes rules or quotas in between.
 
 use std::{
     fs,
@@ -159,4 +159,29 @@ fn update_fails_if_the_rule_changed_after_it_was_read() {
 
     let updated = server.json(&update);
     assert_eq!((&updated["limit"], &updated["window_seconds"]), (&json!(7), &json!(3600)));
+}
+
+#[test]
+fn update_fails_if_the_quota_changed_after_it_was_read() {
+    let server = Server::start(&[]);
+    let policy = |name: &str, limit: u64| {
+        json!({
+            "name": name, "subject_type": "tenant", "subject_id": "t1", "limit": limit,
+            "period": "daily",
+        })
+    };
+    let fields = ["--subject-type", "tenant", "--subject-id", "t1", "--period", "daily"];
+    let create = ["quota", "create", "--name", "old", "--limit", "5"];
+    let made = server.json(&[&create[..], &fields].concat());
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/api/v1/quotas/{id}");
+    let update = ["quota", "update", id, "--name", "mine"];
+    let output = run_while(&server, &update, ("PUT", &path, &policy("theirs", 9)));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("; read it again"), "{output:?}");
+    let shown = server.json(&["quota", "get", id]);
+    assert_eq!((&shown["name"], &shown["limit"]), (&json!("theirs"), &json!(9)));
+
+    let updated = server.json(&update);
+    assert_eq!((&updated["name"], &updated["limit"]), (&json!("mine"), &json!(9)));
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use headgate_testkit::wait_until;
+use tokio::time::Instant;
 
 use crate::harness::{Server, failure, printed, stderr, stdout};
 
@@ -121,6 +122,24 @@ fn a_command_that_lost_its_place_is_terminated() {
     let output = holder.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert!(stderr(&output).contains("the place is lost"), "{output:?}");
+}
+
+/// A server that hangs accepts a renewal and does not answer it.
+#[test]
+fn a_command_is_terminated_before_its_lease_ends_though_a_renewal_is_in_flight() {
+    let server = server();
+    let script = "trap 'exit 3' TERM; echo running; while :; do sleep 0.1; done";
+    let began = Instant::now();
+    let mut holder = start(&server, &["--lease", "20"], script);
+    until_it_runs(&mut holder);
+    server.send("-STOP");
+    let output = holder.wait_with_output().unwrap();
+    let took = began.elapsed();
+    server.send("-CONT");
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    assert!(stderr(&output).contains("the place is lost"), "{output:?}");
+    // Two timeouts of renewals are longer.
+    assert!(took < Duration::from_secs(26), "{took:?}");
 }
 
 #[test]

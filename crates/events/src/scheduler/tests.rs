@@ -65,7 +65,7 @@ fn audit(database: Database, kept: Option<Duration>) -> AuditRetention {
     AuditRetention { log: Arc::new(database), kept }
 }
 
-/// Records when it is asked to close periods, and fails at first.
+/// Records when it is asked to close periods, and fails to delete old data at first.
 struct Diary {
     clock: Arc<Paused>,
     failures: Mutex<u32>,
@@ -104,11 +104,6 @@ impl Diary {
 #[async_trait]
 impl QuotaLedger for Diary {
     async fn close_periods(&self, now: Timestamp) -> Result<u64, RepositoryError> {
-        let mut failures = self.failures.lock().unwrap();
-        if *failures > 0 {
-            *failures -= 1;
-            return Err(RepositoryError::Corrupt("for a test".to_owned()));
-        }
         let micros = now.as_micros() as i64;
         let now = jiff::Timestamp::from_microsecond(micros).unwrap();
         self.closings.lock().unwrap().push(format!("{now:.0}"));
@@ -117,6 +112,11 @@ impl QuotaLedger for Diary {
 
     async fn prune(&self, _: &Retention) -> Result<Pruned, RepositoryError> {
         self.done.send_modify(|done| *done += 1);
+        let mut failures = self.failures.lock().unwrap();
+        if *failures > 0 {
+            *failures -= 1;
+            return Err(RepositoryError::Corrupt("for a test".to_owned()));
+        }
         Ok(Pruned::default())
     }
 
@@ -245,10 +245,19 @@ async fn it_runs_on_either_schedule() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_run_is_retried() {
+async fn a_failed_run_is_retried_with_growing_delays() {
     let diary = Diary::begin("2026-02-27T14:30:00Z", 2);
-    let closings = diary.closings(Settings::default().config(), 2).await;
-    assert_eq!(closings[..2], ["2026-02-27T14:30:20Z", "2026-02-28T00:00:00Z"]);
+    let closings = diary.closings(Settings::default().config(), 4).await;
+    let retries = ["14:30:00", "14:30:10", "14:30:30"].map(|time| format!("2026-02-27T{time}Z"));
+    assert_eq!(closings[..3], retries);
+    assert_eq!(closings[3], "2026-02-28T00:00:00Z");
+    // A retry is never later than ten minutes after the failure.
+    let diary = Diary::begin("2026-02-27T14:00:00Z", 9);
+    let closings = diary.closings(Settings::default().config(), 10).await;
+    assert_eq!(
+        closings[7..],
+        ["2026-02-27T14:20:30Z", "2026-02-27T14:30:30Z", "2026-02-27T14:40:30Z"]
+    );
 }
 
 /// A policy of 10 for tenant-abc.

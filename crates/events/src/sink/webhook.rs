@@ -156,10 +156,10 @@ fn outcome(status: StatusCode) -> Result<(), DeliveryError> {
     let message = || format!("status {status}");
     if status.is_success() {
         Ok(())
-    } else if status.is_server_error()
-        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
-    {
+    } else if status == StatusCode::TOO_MANY_REQUESTS {
         Err(DeliveryError::Unavailable(message()))
+    } else if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT {
+        Err(DeliveryError::Failed(message()))
     } else {
         Err(DeliveryError::Rejected(message()))
     }
@@ -168,7 +168,13 @@ fn outcome(status: StatusCode) -> Result<(), DeliveryError> {
 /// Reports the root cause without the URL, which may hold a secret.
 fn unreachable(error: &reqwest::Error) -> DeliveryError {
     if error.is_timeout() {
-        return DeliveryError::Unavailable("timeout".to_owned());
+        let timeout = "timeout".to_owned();
+        // A receiver that accepts connections may hang on this event alone.
+        return if error.is_connect() {
+            DeliveryError::Unavailable(timeout)
+        } else {
+            DeliveryError::Failed(timeout)
+        };
     }
     if let Some(text) = explain(error, "the receiver", "webhooks[]") {
         return DeliveryError::Unavailable(format!("cannot connect: TLS: {text}"));
@@ -200,4 +206,24 @@ fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_a_receiver_are_not_taken_for_an_outage_at_once() {
+        for status in [200, 204] {
+            assert_eq!(outcome(StatusCode::from_u16(status).unwrap()), Ok(()));
+        }
+        for status in [408, 500, 503] {
+            let failed = outcome(StatusCode::from_u16(status).unwrap());
+            assert!(matches!(failed, Err(DeliveryError::Failed(_))), "{failed:?}");
+        }
+        let rejected = outcome(StatusCode::BAD_REQUEST);
+        assert!(matches!(rejected, Err(DeliveryError::Rejected(_))), "{rejected:?}");
+        let busy = outcome(StatusCode::TOO_MANY_REQUESTS);
+        assert!(matches!(busy, Err(DeliveryError::Unavailable(_))), "{busy:?}");
+    }
 }

@@ -1,10 +1,10 @@
-//! A publisher on a log in memory, with a sink that rejects some subjects.
+//! A publisher on a log in memory, with a sink that rejects some subjects, and fails on some.
 
 use std::{
     collections::HashSet,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -29,11 +29,13 @@ struct Log {
 
 struct Held;
 
-/// Records accepted events and their times; rejects events of subjects that begin with `bad`.
+/// Records accepted events and their times; rejects events of subjects that begin with `bad`, and
+/// fails on those of subjects that begin with `ill`.
 #[derive(Clone, Default)]
 struct Picky {
     taken: Arc<Mutex<Vec<(String, Instant)>>>,
     forgiving: Arc<AtomicBool>,
+    failures: Arc<AtomicUsize>,
 }
 
 struct Running {
@@ -123,6 +125,10 @@ impl EventSink for Picky {
         if event.subject.id.starts_with("bad") && !self.forgiving.load(Relaxed) {
             return Err(DeliveryError::Rejected("no".to_owned()));
         }
+        if event.subject.id.starts_with("ill") && !self.forgiving.load(Relaxed) {
+            self.failures.fetch_add(1, Relaxed);
+            return Err(DeliveryError::Failed("status 500".to_owned()));
+        }
         self.taken.lock().unwrap().push((event.event_id.clone(), Instant::now()));
         Ok(())
     }
@@ -195,4 +201,34 @@ async fn retried_events_keep_their_order() {
     let taken = running.sink.taken.lock().unwrap();
     let order: Vec<&str> = taken.iter().map(|taken| &*taken.0).collect();
     assert_eq!(order, ["good1", "bad1", "bad2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_fails_on_one_subject_gets_the_events_of_others() {
+    let good = (0..300).map(|number| of(&format!("good{number}-"), 1));
+    let running = Running::start([of("ill", 1)].into_iter().chain(good));
+    assert!(running.taken("good299-1").await < Duration::from_millis(100));
+    // The failed event is alone in the log when later ones arrive.
+    time::sleep(Duration::from_secs(300)).await;
+    let before = running.began.elapsed();
+    running.happens(of("ill", 2));
+    running.happens(of("good", 2));
+    assert!(running.taken("good2").await < before + Duration::from_millis(200));
+    running.sink.forgiving.store(true, Relaxed);
+    running.taken("ill2").await;
+    let taken = running.sink.taken.lock().unwrap();
+    let ill: Vec<&str> =
+        taken.iter().map(|taken| &*taken.0).filter(|id| id.starts_with("ill")).collect();
+    assert_eq!(ill, ["ill1", "ill2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_fails_on_every_subject_is_asked_rarely() {
+    let running = Running::start((0..300).map(|number| of(&format!("ill{number}-"), 1)));
+    time::sleep(Duration::from_secs(300)).await;
+    let failures = running.sink.failures.load(Relaxed);
+    assert!((5..200).contains(&failures), "{failures}");
+    running.sink.forgiving.store(true, Relaxed);
+    let freed = running.began.elapsed();
+    assert!(running.taken("ill299-1").await <= freed + Duration::from_secs(31));
 }

@@ -13,9 +13,6 @@ use crate::{
     statement::Statement, total::BoundedTotal,
 };
 
-/// Resolution of times in APIs: a millisecond.
-const TICK: u64 = 1_000;
-
 /// Overrides are deleted this long after their end.
 const KEPT_AFTER_END: Duration = Duration::from_hours(24 * 30);
 
@@ -138,7 +135,7 @@ impl<'a> Writer<'a> {
         spec: OverrideSpec,
     ) -> Result<RuleOverride, RepositoryError> {
         // Must increase even if the clock of another replica is ahead.
-        let updated_at = self.now.max(before.updated_at.plus(TICK));
+        let updated_at = self.now.max(before.updated_at.plus(Moment::TICK));
         let update = Statement::new(UPDATE)
             .bind(before.id)
             .bind(spec.limit)

@@ -28,11 +28,16 @@ pub(super) async fn lead(
 ) -> Result<Option<Box<dyn Leadership>>, RepositoryError> {
     match database.pool() {
         Pool::Sqlite { .. } => Ok(Some(Box::new(AlwaysLeader))),
-        Pool::Postgres { pool, .. } => Ok(lock(pool, task).await?),
+        // In a task of its own: if the caller is aborted, the response still decides whether the
+        // connection holds the lock, and only one without it returns to the pool.
+        Pool::Postgres { pool, .. } => {
+            let attempt = tokio::spawn(lock(pool.clone(), task.to_owned()));
+            Ok(attempt.await.map_err(|_| Outage::Sql(sqlx::Error::WorkerCrashed))??)
+        }
     }
 }
 
-async fn lock(pool: &PgPool, task: &str) -> Result<Option<Box<dyn Leadership>>, Outage> {
+async fn lock(pool: PgPool, task: String) -> Result<Option<Box<dyn Leadership>>, Outage> {
     let mut connection = with_timeout(pool.acquire()).await?;
     let locked = sqlx::query_scalar(LOCK).bind(task).fetch_one(&mut *connection);
     match with_timeout(locked).await {

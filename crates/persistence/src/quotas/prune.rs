@@ -4,11 +4,22 @@
 use headgate::Timestamp;
 use headgate_quota::{Pruned, RepositoryError, Retention};
 
-use super::{commit, to_json};
+use super::{
+    commit,
+    period_keys::{self, MAX_PERIODS, PeriodKeys},
+    to_json,
+};
 use crate::{Database, statement::Statement};
 
-/// Maximum number of rows per transaction.
-pub(super) const BATCH: u32 = 5_000;
+/// Maximum number of closed periods and deleted events per transaction.
+const BATCH: u32 = 5_000;
+
+/// Numbers of rows that [`clear`] has deleted or marked.
+#[derive(Default)]
+struct Cleared {
+    periods: u64,
+    ids: u64,
+}
 
 /// Skips locked rows, which are closed the next time.
 const CLOSE: (&str, &str) = (
@@ -22,26 +33,20 @@ const CLOSE: (&str, &str) = (
     RETURNING 1",
 );
 
-const DELETE_REQUEST_IDS: &str = "
-    DELETE FROM quota_increments WHERE (policy_id, period_name, request_id) IN (
-        SELECT i.policy_id, i.period_name, i.request_id FROM quota_increments i
-        JOIN quota_usages u ON u.policy_id = i.policy_id AND u.period_name = i.period_name
-        WHERE u.closed_at IS NOT NULL AND u.period_end < $1 LIMIT $2)
-    RETURNING 1";
+/// Selects closed periods that may have request ids or reservations and ended before `$1`. Their
+/// number does not grow with the history. The order makes PostgreSQL use the index.
+///
+/// A period with pending reservations stays as it is until they have ended.
+pub(super) const WITH_IDS: &str = "
+    SELECT policy_id, period_name FROM quota_usages
+    WHERE closed_at IS NOT NULL AND NOT ids_deleted AND period_end < $1 AND reserved = 0
+    ORDER BY period_end LIMIT $2";
 
-const DELETE_RESERVATIONS: &str = "
-    DELETE FROM quota_reservations WHERE (policy_id, period_name, id) IN (
-        SELECT r.policy_id, r.period_name, r.id FROM quota_reservations r
-        JOIN quota_usages u ON u.policy_id = r.policy_id AND u.period_name = r.period_name
-        WHERE u.closed_at IS NOT NULL AND u.period_end < $1 AND r.status <> 'pending' LIMIT $2)
-    RETURNING 1";
-
-/// A period with pending reservations stays until they have ended.
-const DELETE_PERIODS: &str = "
-    DELETE FROM quota_usages WHERE (policy_id, period_name) IN (
-        SELECT policy_id, period_name FROM quota_usages
-        WHERE closed_at IS NOT NULL AND period_end < $1 AND reserved = 0 LIMIT $2)
-    RETURNING 1";
+/// Selects closed periods that ended before `$1`.
+pub(super) const OLD: &str = "
+    SELECT policy_id, period_name FROM quota_usages
+    WHERE closed_at IS NOT NULL AND period_end < $1 AND reserved = 0
+    ORDER BY period_end LIMIT $2";
 
 /// Keeps events that are not delivered to all sinks, however old they are.
 const DELETE_EVENTS: (&str, &str) = (
@@ -66,30 +71,53 @@ pub(super) async fn close(database: &Database, now: Timestamp) -> Result<u64, Re
     all(database, || Statement::either(CLOSE.0, CLOSE.1).bind(now).bind(BATCH)).await
 }
 
-/// Deletes old data.
+/// Deletes old data. A failed step does not keep the others from running; the first error is
+/// returned.
 pub(super) async fn prune(
     database: &Database,
     retention: &Retention,
 ) -> Result<Pruned, RepositoryError> {
-    // Request ids and reservations are found by their period, so they must be deleted first.
-    let request_ids_before = retention.request_ids_before.max(retention.periods_before);
     let sinks = to_json(&retention.sinks)?;
-    let request_ids = || Statement::new(DELETE_REQUEST_IDS).bind(request_ids_before).bind(BATCH);
-    let reservations = || Statement::new(DELETE_RESERVATIONS).bind(request_ids_before).bind(BATCH);
-    let periods = || Statement::new(DELETE_PERIODS).bind(retention.periods_before).bind(BATCH);
     let events = || {
         let events = Statement::either(DELETE_EVENTS.0, DELETE_EVENTS.1);
         events.bind(retention.events_before).bind(BATCH).bind(&*sinks)
     };
-    Ok(Pruned {
-        request_ids: all(database, request_ids).await? + all(database, reservations).await?,
-        periods: all(database, periods).await?,
-        events: all(database, events).await?,
-    })
+    let ids = clear(database, WITH_IDS, retention.request_ids_before, period_keys::MARK).await;
+    let old = clear(database, OLD, retention.periods_before, period_keys::DELETE).await;
+    let events = all(database, events).await;
+    let (ids, old) = (ids?, old?);
+    Ok(Pruned { request_ids: ids.ids + old.ids, periods: old.periods, events: events? })
+}
+
+/// Deletes the request ids and reservations of the periods that `find` selects, and then applies
+/// `finish` to the periods, which `find` must not select again.
+async fn clear(
+    database: &Database,
+    find: &'static str,
+    before: Timestamp,
+    finish: (&'static str, &'static str),
+) -> Result<Cleared, RepositoryError> {
+    let mut cleared = Cleared::default();
+    loop {
+        // With SQLite, a search in a read transaction blocks no writer.
+        let mut session = database.reading().await?;
+        let rows = session.rows(Statement::new(find).bind(before).bind(MAX_PERIODS)).await?;
+        session.commit().await?;
+        let Some(periods) = PeriodKeys::read(&rows)? else {
+            return Ok(cleared);
+        };
+        let mut session = database.writing().await?;
+        let (ids, is_empty) = periods.delete_ids(&mut session).await?;
+        if is_empty {
+            cleared.periods += periods.apply(&mut session, finish).await?;
+        }
+        commit(session).await?;
+        cleared.ids += ids;
+    }
 }
 
 /// Repeats a statement until it affects no more rows.
-pub(super) async fn all(
+async fn all(
     database: &Database,
     statement: impl Fn() -> Statement,
 ) -> Result<u64, RepositoryError> {
@@ -104,3 +132,6 @@ pub(super) async fn all(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ pub(super) fn policy(row: &Row) -> Result<QuotaPolicy, RepositoryError> {
     let id: String = row.get("id").map_err(corrupt("a policy"))?;
     let invalid = |why: String| RepositoryError::Corrupt(format!("{id}: {why}"));
     let draft = draft(row).map_err(|error| invalid(error.to_string()))?;
-    let spec = draft.validate(None).map_err(|errors| invalid(summary(&errors)))?;
+    let spec = draft.restore().map_err(|errors| invalid(summary(&errors)))?;
     let time = |column| row.time(column).map_err(|error| invalid(error.to_string()));
     let (created_at, updated_at) = (time("created_at")?, time("updated_at")?);
     let id = id.parse().map_err(|error| invalid(format!("{error}")))?;

@@ -72,7 +72,10 @@ impl<'a> Writer<'a> {
         let policy = match change {
             PolicyChange::Create(spec) => self.create(spec).await?,
             PolicyChange::Update { id, from, to } => self.update(id, from, to).await?,
-            PolicyChange::Delete(id) => self.delete(id).await?,
+            PolicyChange::Delete(id) => self.delete(id, None).await?,
+            PolicyChange::DeleteIfUnchanged(id, expected) => {
+                self.delete(id, Some(*expected)).await?
+            }
         };
         notify(&mut self.session).await?;
         commit(self.session).await?;
@@ -94,7 +97,9 @@ impl<'a> Writer<'a> {
                 Some(present + 1)
             }
             PolicyChange::Update { .. } => self.total.get(before),
-            PolicyChange::Delete(_) => self.total.get(before).map(|total| total.saturating_sub(1)),
+            PolicyChange::Delete(_) | PolicyChange::DeleteIfUnchanged(..) => {
+                self.total.get(before).map(|total| total.saturating_sub(1))
+            }
         })
     }
 
@@ -116,16 +121,23 @@ impl<'a> Writer<'a> {
         if before.spec != *from {
             return Err(RepositoryError::Changed(id.clone()));
         }
-        // The clock of another replica may be ahead.
-        let updated_at = self.now.max(before.updated_at);
+        // Must increase even if the clock of another replica is ahead: it identifies the version.
+        let updated_at = self.now.max(before.updated_at.plus(Moment::TICK));
         let policy = QuotaPolicy { spec: to.clone(), updated_at, ..before };
         self.put(UPDATE, &policy).await?;
         self.record("quota.update", id, Some(from), Some(to)).await?;
         Ok(policy)
     }
 
-    async fn delete(&mut self, id: &QuotaId) -> Result<QuotaPolicy, RepositoryError> {
+    async fn delete(
+        &mut self,
+        id: &QuotaId,
+        expected: Option<Timestamp>,
+    ) -> Result<QuotaPolicy, RepositoryError> {
         let before = self.find(id).await?;
+        if expected.is_some_and(|expected| expected != before.updated_at) {
+            return Err(RepositoryError::Changed(id.clone()));
+        }
         self.session.execute(Statement::new(DELETE).bind(id)).await?;
         deletions::write(&mut self.session, self.revision, &[id.to_string()]).await?;
         self.record("quota.delete", id, Some(&before.spec), None).await?;

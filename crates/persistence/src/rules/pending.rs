@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use headgate::Timestamp;
 use headgate_ratelimit::{RateLimitRule, RepositoryError, RuleChange, RuleId, RuleSpec};
 
-/// Resolution of times in APIs: a millisecond.
-const TICK: u64 = 1_000;
+use crate::moment::Moment;
 
 /// Applies changes in memory, so that only their result is written.
 pub(super) struct PendingChanges {
@@ -74,7 +73,7 @@ impl PendingChanges {
         let rule = self.find(id)?.as_mut().ok_or(RepositoryError::NotFound(id))?;
         let before = std::mem::replace(&mut rule.spec, spec.clone());
         // Must increase even if the clock of another replica is ahead: it identifies the version.
-        rule.updated_at = now.max(rule.updated_at.plus(TICK));
+        rule.updated_at = now.max(rule.updated_at.plus(Moment::TICK));
         let rule = rule.clone();
         self.applied.push(AppliedChange { id, before: Some(before), after: Some(spec.clone()) });
         Ok(rule)

@@ -98,3 +98,13 @@ fn a_partial_update_needs_no_other_field() {
     assert_eq!(wrong[0].message, "limit must be greater than 0");
     assert!(Draft { name: Input::Null, ..Draft::default() }.amend(&present).is_err());
 }
+
+#[test]
+fn names_of_the_machines_zone_are_rejected() {
+    for name in ["localtime", "posixrules", "posix/UTC", "/etc/localtime"] {
+        let wrong = Draft { time_zone: name.to_owned().into(), ..draft() };
+        let [(field, message)] = errors(wrong).try_into().unwrap();
+        assert_eq!(field, "time_zone");
+        assert!(message.contains("unknown time zone"), "{message}");
+    }
+}

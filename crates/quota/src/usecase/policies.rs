@@ -1,5 +1,6 @@
 //! Creates, updates and deletes policies.
 
+use headgate::Timestamp;
 use headgate_admin::{Author, FieldError, Listed, Page};
 use thiserror::Error;
 
@@ -20,6 +21,9 @@ pub enum ManageError {
     /// The policy is invalid.
     #[error("validation failed")]
     Invalid(Vec<FieldError>),
+    /// The policy has changed since the caller read it.
+    #[error("quota policy has changed in the meantime: {0}")]
+    Stale(QuotaId),
     /// The repository rejected the change or is unavailable.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
@@ -68,7 +72,19 @@ impl ManagePolicies {
         draft: &Draft,
         by: &Author,
     ) -> Result<QuotaPolicy, ManageError> {
-        self.change(id, by, |current| draft.clone().validate(Some(current))).await
+        self.change(id, None, by, |current| draft.clone().validate(Some(current))).await
+    }
+
+    /// Updates a policy as [`replace`](Self::replace) does, on condition that its `updated_at` is
+    /// still `expected`.
+    pub async fn replace_if_unchanged(
+        &self,
+        id: &QuotaId,
+        draft: &Draft,
+        expected: Timestamp,
+        by: &Author,
+    ) -> Result<QuotaPolicy, ManageError> {
+        self.change(id, Some(expected), by, |current| draft.clone().validate(Some(current))).await
     }
 
     /// Updates only the given fields of a policy.
@@ -78,14 +94,37 @@ impl ManagePolicies {
         draft: &Draft,
         by: &Author,
     ) -> Result<QuotaPolicy, ManageError> {
-        self.change(id, by, |current| draft.clone().amend(current)).await
+        self.change(id, None, by, |current| draft.clone().amend(current)).await
     }
 
     /// Deletes a policy and returns it. Its usage stays in the ledger, and its subject can have
     /// another policy at once.
     pub async fn delete(&self, id: &QuotaId, by: &Author) -> Result<QuotaPolicy, ManageError> {
+        self.remove(&PolicyChange::Delete(id.clone()), id, by).await
+    }
+
+    /// Deletes a policy, on condition that its `updated_at` is still `expected`.
+    pub async fn delete_if_unchanged(
+        &self,
+        id: &QuotaId,
+        expected: Timestamp,
+        by: &Author,
+    ) -> Result<QuotaPolicy, ManageError> {
+        let deletion = PolicyChange::DeleteIfUnchanged(id.clone(), expected);
+        self.remove(&deletion, id, by).await.map_err(|error| match error {
+            ManageError::Repository(RepositoryError::Changed(id)) => ManageError::Stale(id),
+            other => other,
+        })
+    }
+
+    async fn remove(
+        &self,
+        deletion: &PolicyChange,
+        id: &QuotaId,
+        by: &Author,
+    ) -> Result<QuotaPolicy, ManageError> {
         let active = self.quotas.catalog.load(id);
-        let deleted = self.write(&PolicyChange::Delete(id.clone()), by).await?;
+        let deleted = self.write(deletion, by).await?;
         if let Some(active) = active {
             // On failure, the counter expires with its period.
             let _ = self.quotas.counter.forget(&active, &active.span(self.quotas.now())).await;
@@ -96,12 +135,16 @@ impl ManagePolicies {
     async fn change(
         &self,
         id: &QuotaId,
+        expected: Option<Timestamp>,
         by: &Author,
         next: impl Fn(&QuotaSpec) -> Result<QuotaSpec, Vec<FieldError>>,
     ) -> Result<QuotaPolicy, ManageError> {
         let mut retries = 0;
         loop {
-            let from = self.get(id).await?.spec;
+            let QuotaPolicy { spec: from, updated_at, .. } = self.get(id).await?;
+            if expected.is_some_and(|expected| expected != updated_at) {
+                return Err(ManageError::Stale(id.clone()));
+            }
             let to = next(&from).map_err(ManageError::Invalid)?;
             let update = PolicyChange::Update { id: id.clone(), from, to };
             match self.write(&update, by).await {

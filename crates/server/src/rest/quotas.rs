@@ -13,25 +13,28 @@ use std::sync::Arc;
 
 use axum::{
     extract::State,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use headgate_api::quotas::{QuotaRefusal, QuotaServices};
 use headgate_auth::Action;
-use headgate_quota::{PolicyFilter, QuotaId, ReservationId, UnknownSubjectType};
+use headgate_quota::{PolicyFilter, QuotaId, QuotaPolicy, ReservationId, UnknownSubjectType};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::wire::{WirePolicy, WirePolicyDraft};
 use super::{
     caller::Caller,
+    entity_tag,
     error::ApiError,
     json,
     json_body::JsonBody,
     page::WirePagination,
     path::PathParam,
     query::{PAGE, Query},
-    schemas::{self, Failing, Invalid, NoSuchQuota, Protected, QuotaExists, WithBody},
+    schemas::{
+        self, Failing, Invalid, NoSuchQuota, Protected, QuotaChanged, QuotaExists, WithBody,
+    },
 };
 
 /// Prefix of all paths of this API.
@@ -103,7 +106,7 @@ pub(super) async fn create(
     let author = caller.may(Action::WriteQuotas).await?;
     let draft: WirePolicyDraft<'_> = body.parse()?;
     let made = quotas.policies.create(draft.into(), &author).await;
-    let mut response = json::respond(&WirePolicy::from(&made.map_err(QuotaRefusal::from)?));
+    let mut response = tagged(&made.map_err(QuotaRefusal::from)?);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
@@ -125,7 +128,7 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     caller.may(Action::ReadQuotas).await?;
     let policy = quotas.policies.get(&quota_id(&id)?).await.map_err(QuotaRefusal::from)?;
-    Ok(json::respond(&WirePolicy::from(&policy)))
+    Ok(tagged(&policy))
 }
 
 /// Updates a quota policy. Usage is kept, and counts against a changed limit at once.
@@ -134,22 +137,30 @@ pub(super) async fn get(
     path = "/api/v1/quotas/{id}",
     tag = "quotas",
     operation_id = "update_quota",
-    params(("id" = String, Path, description = "The policy's id")),
+    params(
+        ("id" = String, Path, description = "The policy's id"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the policy as it was read (its `updated_at` in quotes): the policy is changed only if it still has this tag"),
+    ),
     request_body = WirePolicyDraft<'_>,
     security(("token" = [])),
-    responses((status = 200, description = "The policy", body = WirePolicy), NoSuchQuota, QuotaExists, WithBody, Protected, Failing),
+    responses((status = 200, description = "The policy", body = WirePolicy), NoSuchQuota, QuotaExists, QuotaChanged, WithBody, Protected, Failing),
 )]
 pub(super) async fn update(
     State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
     PathParam(id): PathParam,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::WriteQuotas).await?;
     let id = quota_id(&id)?;
     let draft: WirePolicyDraft<'_> = body.parse()?;
-    let policy = quotas.policies.replace(&id, &draft.into(), &author).await;
-    Ok(json::respond(&WirePolicy::from(&policy.map_err(QuotaRefusal::from)?)))
+    let (draft, policies) = (draft.into(), &quotas.policies);
+    let policy = match entity_tag::expected(&headers, "policy")? {
+        None => policies.replace(&id, &draft, &author).await,
+        Some(seen) => policies.replace_if_unchanged(&id, &draft, seen, &author).await,
+    };
+    Ok(tagged(&policy.map_err(QuotaRefusal::from)?))
 }
 
 /// Deletes a quota policy. Its usage stays in the ledger, but is no longer shown.
@@ -158,18 +169,34 @@ pub(super) async fn update(
     path = "/api/v1/quotas/{id}",
     tag = "quotas",
     operation_id = "delete_quota",
-    params(("id" = String, Path, description = "The policy's id")),
+    params(
+        ("id" = String, Path, description = "The policy's id"),
+        ("If-Match" = Option<String>, Header, description = "The `ETag` of the policy as it was read (its `updated_at` in quotes): the policy is deleted only if it still has this tag"),
+    ),
     security(("token" = [])),
-    responses((status = 204, description = "Deleted"), NoSuchQuota, Protected, Failing),
+    responses((status = 204, description = "Deleted"), NoSuchQuota, QuotaChanged, Protected, Failing),
 )]
 pub(super) async fn delete(
     State(quotas): State<Arc<QuotaServices>>,
     caller: Caller,
     PathParam(id): PathParam,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let author = caller.may(Action::DeleteQuotas).await?;
-    quotas.policies.delete(&quota_id(&id)?, &author).await.map_err(QuotaRefusal::from)?;
+    let (id, policies) = (quota_id(&id)?, &quotas.policies);
+    let deleted = match entity_tag::expected(&headers, "policy")? {
+        None => policies.delete(&id, &author).await,
+        Some(seen) => policies.delete_if_unchanged(&id, seen, &author).await,
+    };
+    deleted.map_err(QuotaRefusal::from)?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// A policy, with the tag of its state.
+fn tagged(policy: &QuotaPolicy) -> Response {
+    let mut response = json::respond(&WirePolicy::from(policy));
+    entity_tag::add(&mut response, policy.updated_at);
+    response
 }
 
 /// Parses the id in a path; an invalid id is an unknown policy.

@@ -13,8 +13,8 @@ pub(super) use self::{
         Changed, Conflict, Crowded, DocumentChanged, Exceeded, Failing, Invalid, Late, LeaseEnded,
         LimitReservationEnded, ListConflict, NoRefund, NoSuchCheck, NoSuchLease,
         NoSuchLimitReservation, NoSuchOverride, NoSuchQuota, NoSuchReservation, NoSuchRule,
-        NoSuchService, Protected, QuotaExists, RequestIdReused, RequestIdUsed, ReservationEnded,
-        TooManyOverrides, Undecided, Unloadable, WithBody,
+        NoSuchService, Protected, QuotaChanged, QuotaExists, RequestIdReused, RequestIdUsed,
+        ReservationEnded, TooManyOverrides, Undecided, Unloadable, WithBody,
     },
     rule_limit::RuleLimit,
 };

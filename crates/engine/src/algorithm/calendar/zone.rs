@@ -1,6 +1,11 @@
-//! Time zones, from the bundled or the system's time zone database.
+//! Time zones, from the bundled database alone: that of a system differs from machine to machine,
+//! and has names such as `localtime` that mean another zone on each.
 
-use jiff::{ToSpan, civil::Date, tz::TimeZone};
+use jiff::{
+    ToSpan,
+    civil::Date,
+    tz::{TimeZone, TimeZoneDatabase},
+};
 
 use super::Period;
 use crate::Timestamp;
@@ -11,7 +16,7 @@ pub(crate) struct Zone(TimeZone);
 impl Zone {
     /// The zone with this IANA name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        TimeZone::get(name).ok().map(Self)
+        TimeZoneDatabase::bundled().get(name).ok().map(Self)
     }
 
     pub(crate) fn name(&self) -> Option<&str> {

@@ -271,6 +271,25 @@ fn one_process_leads_until_its_connection_is_lost() {
     });
 }
 
+/// A reload aborts tasks that may be about to lead.
+#[test]
+fn an_aborted_attempt_to_lead_leaves_no_lock_behind() {
+    let home = require!(Home::postgres());
+    run(async {
+        let replica = Replica::start(&home).await;
+        let other = replica.beside(&home);
+        for steps in 0..200 {
+            let kept = replica.kept.clone();
+            let attempt = tokio::spawn(async move { kept.lead("kafka").await.map(drop) });
+            for _ in 0..steps {
+                tokio::task::yield_now().await;
+            }
+            attempt.abort();
+        }
+        leading(&other).await;
+    });
+}
+
 /// Waits until the server notices that a connection is lost.
 async fn leading(replica: &Replica) -> Box<dyn headgate_quota::Leadership> {
     let trying = async {

@@ -15,6 +15,8 @@ use crate::support::{Home, at, create, everything, on_both, spec};
 on_both!(
     periods_are_closed_once_after_their_end,
     old_data_is_deleted,
+    request_ids_are_deleted_in_batches_and_once,
+    a_failed_deletion_does_not_stop_others,
     events_are_kept_until_delivered_to_all_sinks,
     unused_policies_are_deleted_with_one_revision,
     unused_data_is_deleted_in_batches,
@@ -64,6 +66,77 @@ async fn old_data_is_deleted(home: &Home) {
     replica.policies.delete(&policy.id, &replica.author()).await.unwrap();
     let all = Retention { periods_before: at(u64::from(u32::MAX)), ..retention };
     assert_eq!(replica.house.prune(&all).await.unwrap().periods, 3);
+}
+
+/// Numbers up to 9,999, in SQL for both databases.
+const MANY_IDS: &str = "
+    INSERT INTO quota_increments
+        (policy_id, period_name, request_id, amount, used, quota_limit, created_at)
+    WITH RECURSIVE d(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < 9)
+    SELECT u.policy_id, u.period_name, 'r' || a.n || b.n || c.n || d.n, 1, 1, 10, u.updated_at
+    FROM quota_usages u, d a, d b, d c, d";
+
+async fn request_ids_are_deleted_in_batches_and_once(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(10)).await;
+    replica.increment(&policy.id, 1).await;
+    let mut console = home.console().await;
+    assert_eq!(console.run(MANY_IDS).await, 10_000);
+    if let Home::Postgres(_) = home {
+        console.run(AT_MOST_5_000).await;
+    }
+    replica.pass(Duration::from_hours(48));
+    replica.try_increment(&policy.id, 1, "live").await.unwrap();
+    replica.house.close_periods().await.unwrap();
+    let retention = Retention {
+        periods_before: at(0),
+        request_ids_before: replica.clock.now(),
+        events_before: at(0),
+        sinks: Vec::new(),
+    };
+    assert_eq!(replica.house.prune(&retention).await.unwrap().request_ids, 10_000);
+    assert_eq!(replica.house.prune(&retention).await.unwrap(), Pruned::default());
+    // The period stays in the history, and is not searched again.
+    assert_eq!(replica.kept.history(&policy.id, Page::DEFAULT).await.unwrap().items.len(), 2);
+    let marked = "UPDATE quota_usages SET used = used WHERE ids_deleted";
+    assert_eq!(console.run(marked).await, 1);
+    assert_eq!(console.run("DELETE FROM quota_increments").await, 1, "the live one");
+}
+
+/// A trigger that fails deletions of request ids.
+const REFUSE: (&str, &str) = (
+    "CREATE FUNCTION headgate.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'refused for a test'; END $$;
+    CREATE TRIGGER refuse BEFORE DELETE ON quota_increments
+        FOR EACH ROW EXECUTE FUNCTION headgate.refuse()",
+    "CREATE TRIGGER refuse BEFORE DELETE ON quota_increments
+    BEGIN SELECT RAISE(ABORT, 'refused for a test'); END",
+);
+
+async fn a_failed_deletion_does_not_stop_others(home: &Home) {
+    let replica = Replica::start(home).await;
+    let policy = replica.create(draft(1)).await;
+    replica.increment(&policy.id, 1).await;
+    replica.pass(Duration::from_hours(24));
+    replica.try_increment(&policy.id, 1, "r").await.unwrap();
+    replica.pass(Duration::from_hours(24));
+    replica.house.close_periods().await.unwrap();
+    let mut console = home.console().await;
+    console.run(if let Home::Postgres(_) = home { REFUSE.0 } else { REFUSE.1 }).await;
+    let retention = Retention {
+        periods_before: moment("2026-02-24T00:00:01Z"),
+        request_ids_before: replica.clock.now(),
+        events_before: replica.clock.now(),
+        sinks: Vec::new(),
+    };
+    let error = replica.house.prune(&retention).await.unwrap_err();
+    assert!(error.to_string().contains("refused for a test"), "{error}");
+    assert_eq!(replica.kept.history(&policy.id, Page::DEFAULT).await.unwrap().items.len(), 1);
+    assert!(replica.events().await.is_empty());
+
+    let on_table = if let Home::Postgres(_) = home { " ON quota_increments" } else { "" };
+    console.run(&format!("DROP TRIGGER refuse{on_table}")).await;
+    assert_eq!(replica.house.prune(&retention).await.unwrap().request_ids, 1);
 }
 
 async fn events_are_kept_until_delivered_to_all_sinks(home: &Home) {
@@ -147,16 +220,7 @@ async fn unused_data_is_deleted_in_batches(home: &Home) {
     let policy = replica.create(Draft { name, subject_type: user, ..draft(10) }).await;
     replica.increment(&policy.id, 1).await;
     let mut console = home.console().await;
-    // Numbers up to 9,999, in SQL for both databases.
-    let digits = "(WITH RECURSIVE d(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM d WHERE n < 9)
-        SELECT n FROM d)";
-    let many = format!(
-        "INSERT INTO quota_increments
-            (policy_id, period_name, request_id, amount, used, quota_limit, created_at)
-        SELECT u.policy_id, u.period_name, 'r' || a.n || b.n || c.n || d.n, 1, 1, 10, u.updated_at
-        FROM quota_usages u, {digits} a, {digits} b, {digits} c, {digits} d"
-    );
-    assert_eq!(console.run(&many).await, 10_000);
+    assert_eq!(console.run(MANY_IDS).await, 10_000);
     if let Home::Postgres(_) = home {
         console.run(AT_MOST_5_000).await;
     }

@@ -24,6 +24,7 @@ on_both!(
     policies_of_other_replicas_are_found_at_once,
     invalid_policies_are_rejected_with_all_errors,
     an_invalid_policy_row_is_reported_with_its_id,
+    a_policy_with_an_unknown_time_zone_affects_no_other,
     a_catalog_follows_every_change,
     a_deletion_does_not_load_other_policies,
 );
@@ -238,10 +239,42 @@ async fn an_invalid_policy_row_is_reported_with_its_id(home: &Home) {
     let replica = Replica::start(home).await;
     let policy = replica.create(draft(10)).await;
     let mut console = home.console().await;
-    console.run("UPDATE quota_policies SET time_zone = 'Mars/Olympus'").await;
+    console.run("UPDATE quota_policies SET name = ''").await;
     let error = replica.kept.load().await.unwrap_err();
     assert!(matches!(error, RepositoryError::Corrupt(_)), "{error}");
     assert!(error.to_string().contains(policy.id.as_str()), "{error}");
+}
+
+/// A zone that an earlier version took from its machine, or that this version does not know.
+async fn a_policy_with_an_unknown_time_zone_affects_no_other(home: &Home) {
+    const CHANGE: &str = "
+        UPDATE revisions SET revision = revision + 1 WHERE name = 'quota_policies';
+        UPDATE quota_policies SET time_zone = 'localtime', revision = (
+            SELECT revision FROM revisions WHERE name = 'quota_policies')";
+    let replica = Replica::start(home).await;
+    let broken = replica.create(draft(10)).await;
+    home.console().await.run(CHANGE).await;
+    let fine = replica.create(Draft { subject_id: "fine".to_owned().into(), ..draft(10) }).await;
+    // A server that knows a valid version uses it; one that starts knows none.
+    let new = replica.beside(home);
+    new.quotas.catalog().refresh().await.unwrap();
+    replica.increment(&broken.id, 1).await;
+    let error = new.increments.increment(&broken.id, 1, None).await.unwrap_err();
+    assert!(error.to_string().contains("unknown time zone \"localtime\""), "{error}");
+    for replica in [&replica, &new] {
+        replica.increment(&fine.id, 1).await;
+        let error = replica.quotas.catalog().freshness().error.unwrap().to_string();
+        assert!(error.contains(broken.id.as_str()), "{error}");
+        assert_eq!(replica.quotas.catalog().revision(), replica.kept.revision().await.unwrap());
+        assert!(!replica.quotas.catalog().refresh().await.unwrap());
+    }
+    // It can be shown and repaired.
+    let listed = new.policies.list(&PolicyFilter::default(), Page::DEFAULT).await.unwrap();
+    assert_eq!(listed.total, 2);
+    let repair = Draft { time_zone: "Asia/Tokyo".to_owned().into(), ..Draft::default() };
+    new.policies.amend(&broken.id, &repair, &new.author()).await.unwrap();
+    assert!(new.quotas.catalog().freshness().error.is_none());
+    new.increment(&broken.id, 1).await;
 }
 
 async fn a_catalog_follows_every_change(home: &Home) {

@@ -20,6 +20,7 @@ pub(super) const fn status(refusal: &QuotaRefusal) -> StatusCode {
         | QuotaRefusal::PeriodOver { .. }
         | QuotaRefusal::ReservationExpired(_)
         | QuotaRefusal::ReservationEnded(_) => StatusCode::CONFLICT,
+        QuotaRefusal::Stale(_) => StatusCode::PRECONDITION_FAILED,
         QuotaRefusal::Exceeded(_) => StatusCode::TOO_MANY_REQUESTS,
         QuotaRefusal::Overloaded
         | QuotaRefusal::ClockSkew(_)

@@ -163,6 +163,15 @@ pub(in crate::rest) enum QuotaExists {
     Exists(Envelope<'static>),
 }
 
+/// Errors of a conditional change of a quota.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::rest) enum QuotaChanged {
+    /// The policy changed since it had the tag of `If-Match`.
+    #[response(status = 412)]
+    Changed(Envelope<'static>),
+}
+
 /// Errors of repeated increments.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "only described")]

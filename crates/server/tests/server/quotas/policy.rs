@@ -1,6 +1,7 @@
 //! Policies that are disabled, or change while they are used.
 
 use headgate_testkit::require;
+use hyper::{Request, http::request::Builder};
 use serde_json::json;
 use tonic::Code;
 
@@ -41,6 +42,39 @@ async fn one_policy_too_many_is_refused_on_every_surface() {
     assert_eq!((refused.code(), refused.message()), (Code::ResourceExhausted, too_many));
     server.admin("DELETE", &format!("{QUOTAS}/{id}"), "").await;
     server.create_quota(&policy("t2", 10)).await;
+}
+
+#[tokio::test]
+async fn a_policy_is_changed_and_deleted_only_if_its_etag_matches() {
+    let server = Server::start(&[]).await;
+    let path = format!("{QUOTAS}/{}", server.create_quota(&policy("t1", 10)).await);
+    let seen = server.admin("GET", &path, "").await;
+    let tag = seen.header("etag").to_owned();
+    assert_eq!(tag, seen.json()["updated_at"].to_string());
+    let token = format!("Bearer {}", server.admin_token.as_deref().unwrap());
+    let send = async |request: Builder, tag: &str, body: &str| {
+        let request = request.header("if-match", tag).header("authorization", &token);
+        server.send(request.header("content-type", "application/json"), body).await
+    };
+    let change = async |tag: &str, limit: u64| {
+        send(Request::put(&path), tag, &policy("t1", limit).to_string()).await
+    };
+    let first = change(&tag, 11).await;
+    assert_eq!(first.status, 200, "{}", first.text);
+    assert_ne!(first.header("etag"), tag);
+    for late in [change(&tag, 12).await, send(Request::delete(&path), &tag, "").await] {
+        assert_eq!(late.status, 412, "{}", late.text);
+        assert_eq!(late.json()["error"]["code"], "SYS_QUOTA_CHANGED");
+    }
+    assert_eq!(server.admin("GET", &path, "").await.json()["limit"], 11);
+
+    assert_eq!(change("*", 12).await.status, 200);
+    assert_eq!(change("yesterday", 13).await.status, 400);
+    // Without `If-Match` the change is unconditional.
+    let last = server.admin("PUT", &path, &policy("t1", 14).to_string()).await;
+    assert_eq!(last.status, 200);
+    let deleted = send(Request::delete(&path), last.header("etag"), "").await;
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
 }
 
 async fn changes(server: &Server) {

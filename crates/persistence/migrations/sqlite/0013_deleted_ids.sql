@@ -1,0 +1,7 @@
+-- True once the request ids and reservations of a closed period are deleted, so that retention
+-- finds the periods that still have some without reading those that do not.
+ALTER TABLE quota_usages
+    ADD COLUMN ids_deleted INTEGER NOT NULL DEFAULT 0 CHECK (ids_deleted IN (0, 1));
+
+CREATE INDEX quota_usages_with_ids ON quota_usages (period_end)
+    WHERE closed_at IS NOT NULL AND NOT ids_deleted;
