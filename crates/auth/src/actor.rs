@@ -9,12 +9,27 @@ pub struct Actor {
     pub name: Cow<'static, str>,
     /// Highest role, if there is one.
     pub role: Option<Role>,
+    /// How they were authenticated: the same name may have several credentials.
+    pub method: AuthMethod,
+}
+
+/// A method of authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthMethod {
+    /// Authentication is off.
+    Off,
+    /// A static token.
+    Token,
+    /// A client certificate.
+    Certificate,
+    /// A JWT of the issuer.
+    Issuer,
 }
 
 impl Actor {
     /// Returns the actor of every request while authentication is off.
     pub const fn anonymous() -> Self {
-        Self { name: Cow::Borrowed("anonymous"), role: Some(Role::Admin) }
+        Self { name: Cow::Borrowed("anonymous"), role: Some(Role::Admin), method: AuthMethod::Off }
     }
 
     /// Returns `true` if the role of this actor allows `action`.

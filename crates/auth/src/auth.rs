@@ -5,9 +5,9 @@ use headgate_config::Problem;
 use headgate_tls_client::Certificates;
 
 use crate::{
-    Action, Actor, AdminToken, AuthConfig, AuthError, AuthMode, Credentials, TokenError, bearer,
-    claims::ExpectedClaims, client_certificates::ClientCertificates, fetch::JwksEndpoint,
-    jwks::Jwks, jwt::JwtVerifier, static_tokens::StaticTokens,
+    Action, Actor, AdminToken, AuthConfig, AuthError, AuthMethod, AuthMode, Credentials,
+    TokenError, bearer, claims::ExpectedClaims, client_certificates::ClientCertificates,
+    fetch::JwksEndpoint, jwks::Jwks, jwt::JwtVerifier, static_tokens::StaticTokens,
 };
 
 /// Authenticates and authorizes callers.
@@ -92,14 +92,25 @@ impl Auth {
     }
 
     /// Returns true if `actor`, whom `before` has authenticated, is still accepted: by the same
-    /// static token with the same role, or by the same issuer under the same conditions.
+    /// static token with the same role, by the same issuer under the same conditions, or by the same
+    /// names of client certificates.
     pub fn still_accepts(&self, actor: &Actor, before: &Self) -> bool {
         if self.off || before.off {
             return self.off;
         }
-        if let Some(token) = before.tokens.named(&actor.name) {
-            return self.tokens.named(&actor.name) == Some(token);
+        match actor.method {
+            AuthMethod::Off => false,
+            AuthMethod::Token => {
+                let token = before.tokens.named(&actor.name);
+                token.is_some() && self.tokens.named(&actor.name) == token
+            }
+            AuthMethod::Certificate => self.certificates == before.certificates,
+            AuthMethod::Issuer => self.trusts_issuer_of(before),
         }
+    }
+
+    /// Returns true if it accepts the JWTs that `before` accepts.
+    fn trusts_issuer_of(&self, before: &Self) -> bool {
         let conditions = |config: &AuthConfig| (config.issuer.clone(), config.audience.clone());
         self.config.jwks_url.is_some()
             && self.config.jwks_url == before.config.jwks_url

@@ -3,7 +3,7 @@
 use headgate::Timestamp;
 use serde::{Deserialize, Deserializer};
 
-use crate::{Actor, Role, TokenError};
+use crate::{Actor, AuthMethod, Role, TokenError};
 
 /// Claims of a JWT. A claim of an unexpected type makes the token invalid: it never counts as
 /// absent.
@@ -66,7 +66,7 @@ impl ExpectedClaims {
             return Err(TokenError::Audience);
         }
         let name = claims.name().ok_or(TokenError::Nameless)?;
-        Ok(Actor { name: name.into(), role: claims.role() })
+        Ok(Actor { name: name.into(), role: claims.role(), method: AuthMethod::Issuer })
     }
 
     /// Returns the time at which `claims` expire.

@@ -2,12 +2,14 @@
 
 use headgate_tls::{ClientCertificate, SubjectName};
 
-use crate::{Actor, AuthConfig, Role};
+use crate::{Actor, AuthConfig, AuthMethod, Role};
 
 /// Names of client certificates that have a role.
+#[derive(PartialEq, Eq)]
 pub(crate) struct ClientCertificates(Vec<NamedRole>);
 
 /// A pattern of names, and the role of clients with such a name.
+#[derive(PartialEq, Eq)]
 struct NamedRole {
     pattern: NamePattern,
     role: Role,
@@ -43,7 +45,8 @@ impl ClientCertificates {
     pub(crate) fn owner(&self, certificate: &ClientCertificate) -> Option<Actor> {
         self.0.iter().find_map(|rule| {
             let name = certificate.names().iter().find(|name| rule.pattern.matches(name))?;
-            Some(Actor { name: name.as_str().to_owned().into(), role: Some(rule.role) })
+            let (name, role) = (name.as_str().to_owned().into(), Some(rule.role));
+            Some(Actor { name, role, method: AuthMethod::Certificate })
         })
     }
 }

@@ -36,7 +36,7 @@ mod static_tokens;
 
 pub use self::{
     action::Action,
-    actor::Actor,
+    actor::{Actor, AuthMethod},
     admin_token::AdminToken,
     auth::Auth,
     config::{AuthConfig, AuthMode, ClientCertificateConfig, HttpUrl, OidcConfig, TokenConfig},

@@ -9,16 +9,19 @@ mod id_token;
 mod redirect_origins;
 mod sign_ins;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE};
-use headgate::Clock;
+use headgate::{Clock, OutageLog};
 use headgate_tls_client::Certificates;
-use reqwest::{Url, header::CONTENT_TYPE};
+use reqwest::{Client, Url, header::CONTENT_TYPE};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use thiserror::Error;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 pub use self::redirect_origins::RedirectOrigins;
 use self::sign_ins::SignIns;
@@ -26,6 +29,9 @@ use crate::{AuthConfig, FetchError, HttpUrl, OidcConfig, fetch};
 
 /// Time that a user may spend at the issuer.
 pub const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Maximum number of concurrent requests to the issuer: anyone may begin a sign-in.
+const MAX_REQUESTS: usize = 8;
 
 /// Signs users in at the issuer.
 pub struct Oidc {
@@ -37,9 +43,17 @@ pub struct Oidc {
     callback: &'static str,
     configured: Option<Endpoints>,
     discovered: OnceCell<Endpoints>,
+    discovery_client: IssuerClient,
+    token_client: IssuerClient,
+    requests: Semaphore,
+    failures: OutageLog,
     sign_ins: SignIns,
     clock: Arc<dyn Clock>,
 }
+
+/// A client for one URL of the issuer, created with the first request: authorities are read once.
+#[derive(Default)]
+struct IssuerClient(OnceLock<Client>);
 
 /// Redirect that starts a sign-in.
 pub struct AuthorizationRequest {
@@ -64,6 +78,9 @@ pub enum OidcError {
     /// `auth.issuer` is not a URL.
     #[error("issuer URL is invalid or not set: set auth.issuer")]
     Issuer,
+    /// Too many requests to the issuer are in flight.
+    #[error("too many sign-ins at once: try again")]
+    Busy,
     /// No sign-in has this state.
     #[error("unknown or expired OIDC state")]
     Unknown,
@@ -125,6 +142,10 @@ impl Oidc {
                 token_endpoint: token.clone(),
             }),
             discovered: OnceCell::new(),
+            discovery_client: IssuerClient::default(),
+            token_client: IssuerClient::default(),
+            requests: Semaphore::new(MAX_REQUESTS),
+            failures: OutageLog::new(),
             sign_ins: SignIns::default(),
             clock: Arc::clone(clock),
         })
@@ -139,7 +160,8 @@ impl Oidc {
     ///
     /// # Errors
     ///
-    /// When the host is unknown, or the issuer's endpoints cannot be discovered.
+    /// When the host is unknown, the issuer's endpoints cannot be discovered, or too many other
+    /// sign-ins do so.
     pub async fn begin(&self, host: &str) -> Result<AuthorizationRequest, OidcError> {
         let redirect_uri = self.redirect_uri(host)?;
         let endpoints = self.endpoints().await?;
@@ -165,7 +187,8 @@ impl Oidc {
     ///
     /// # Errors
     ///
-    /// When the state is unknown, or the issuer does not return the tokens of this sign-in.
+    /// When the state is unknown, the issuer does not return the tokens of this sign-in, or too many
+    /// others wait for theirs. In the last case, the state can be used again.
     pub async fn finish(
         &self,
         host: &str,
@@ -173,6 +196,7 @@ impl Oidc {
         code: &str,
     ) -> Result<OidcTokens, OidcError> {
         let redirect_uri = self.redirect_uri(host)?;
+        let _permit = self.permit()?;
         let finished = self.sign_ins.finish(state, self.clock.now());
         let sign_in = finished.ok_or(OidcError::Unknown)?;
         let url = self.endpoints().await?.token_endpoint.get();
@@ -183,7 +207,8 @@ impl Oidc {
             .append_pair("client_id", &self.client_id)
             .append_pair("code_verifier", &sign_in.verifier)
             .finish();
-        let request = fetch::client(url, &self.certificates)?.post(url.clone()).body(body);
+        let client = self.token_client.get(url, &self.certificates)?;
+        let request = client.post(url.clone()).body(body);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         let body = fetch::body(request.send().await?).await?;
         let tokens: OidcTokens = serde_json::from_slice(&body)?;
@@ -198,6 +223,15 @@ impl Oidc {
         }
     }
 
+    /// Counts a sign-in that failed; if a log line is due, returns the number that it reports.
+    pub fn count_failure(&self) -> Option<u64> {
+        self.failures.count(self.clock.now())
+    }
+
+    fn permit(&self) -> Result<SemaphorePermit<'_>, OidcError> {
+        self.requests.try_acquire().map_err(|_| OidcError::Busy)
+    }
+
     /// Returns the URL of this server that the issuer sends a browser of `host` back to.
     fn redirect_uri(&self, host: &str) -> Result<String, OidcError> {
         let origin = self.origins.origin(host).ok_or(OidcError::Host)?;
@@ -206,17 +240,33 @@ impl Oidc {
 
     /// Returns the configured endpoints, or else those that the issuer publishes.
     async fn endpoints(&self) -> Result<&Endpoints, OidcError> {
-        if let Some(configured) = &self.configured {
-            return Ok(configured);
+        if let Some(known) = self.configured.as_ref().or_else(|| self.discovered.get()) {
+            return Ok(known);
         }
+        // Held while another one discovers them, too: those that wait are bounded.
+        let _permit = self.permit()?;
         let discover = async || {
             let issuer = self.issuer.as_deref().ok_or(OidcError::Issuer)?.trim_end_matches('/');
             let url = format!("{issuer}/.well-known/openid-configuration");
             let url = Url::parse(&url).map_err(|_| OidcError::Issuer)?;
-            let answer = fetch::client(&url, &self.certificates)?.get(url).send().await?;
+            let client = self.discovery_client.get(&url, &self.certificates)?;
+            let answer = client.get(url).send().await?;
             Ok(serde_json::from_slice(&fetch::body(answer).await?)?)
         };
         self.discovered.get_or_try_init(discover).await
+    }
+}
+
+// === impl IssuerClient ===
+
+impl IssuerClient {
+    /// Returns the client for `url`, which is always the same.
+    fn get(&self, url: &Url, certificates: &Certificates) -> Result<&Client, reqwest::Error> {
+        if let Some(client) = self.0.get() {
+            return Ok(client);
+        }
+        let new = fetch::client(url, certificates)?;
+        Ok(self.0.get_or_init(|| new))
     }
 }
 
@@ -226,3 +276,6 @@ impl From<reqwest::Error> for OidcError {
         Self::Client(error.without_url())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
-use crate::{Actor, AdminToken, AuthConfig, Role};
+use crate::{Actor, AdminToken, AuthConfig, AuthMethod, Role};
 
 type Digest = [u8; SHA256_OUTPUT_LEN];
 
@@ -39,7 +39,8 @@ impl StaticTokens {
             index.conditional_assign(&other, presented.ct_eq(&known.digest));
         }
         let known = self.0.get(index.checked_sub(1)? as usize)?;
-        Some(Actor { name: known.name.clone().into(), role: Some(known.role) })
+        let (name, role) = (known.name.clone().into(), Some(known.role));
+        Some(Actor { name, role, method: AuthMethod::Token })
     }
 
     /// Returns the token of an owner.

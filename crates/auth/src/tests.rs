@@ -11,7 +11,8 @@ use headgate_testkit::Issuer;
 use serde::Deserialize;
 
 use crate::{
-    Action, Actor, AdminToken, Auth, AuthConfig, AuthError, Credentials, Role, TokenError,
+    Action, Actor, AdminToken, Auth, AuthConfig, AuthError, AuthMethod, Credentials, Role,
+    TokenError,
 };
 
 /// A configuration with this section alone.
@@ -160,7 +161,10 @@ async fn every_action_needs_a_token() {
 async fn mode_off_permits_everything() {
     let guard = TestAuth::new(&[("auth.mode", "off")], None);
     let actor = guard.auth.authorize(Credentials::default(), Action::DeleteRules).await.unwrap();
-    assert_eq!(actor, Actor { name: "anonymous".into(), role: Some(Role::Admin) });
+    assert_eq!(
+        actor,
+        Actor { name: "anonymous".into(), role: Some(Role::Admin), method: AuthMethod::Off }
+    );
     assert!(guard.ask("whatever", Action::DeleteRules).await.is_ok());
 }
 

@@ -75,6 +75,7 @@ impl Serve {
         let config = Config::load(file.as_deref(), variables())?;
         let load: Arc<Load> = Arc::new(move || Config::load_again(file.as_deref(), variables()));
         let log = log::start(&config.observability.log, env::var("RUST_LOG").ok().as_deref())?;
+        let _flush = log.flush_on_drop();
         for IgnoredVariable { name, suggestion } in ignored_variables(&config) {
             let suggestion = suggestion.as_deref();
             warn!(variable = name, suggestion, "ignoring unknown variable {name}");

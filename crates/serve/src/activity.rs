@@ -17,7 +17,7 @@ use std::{
 use tokio::sync::Notify;
 
 pub(crate) use self::{
-    expendable::Expendable,
+    expendable::{Expendable, StallMark},
     guards::{InFlightRequest, OpenResponse, UnsentBytes},
 };
 use crate::connections::{Connections, EndReason};
@@ -55,6 +55,10 @@ pub(crate) struct Activity {
     interval: AtomicUsize,
     /// Bytes of incomplete requests, and of the heads of HTTP/2 requests.
     received: AtomicUsize,
+    /// Bytes of incomplete requests, since the start of the connection.
+    received_in_total: AtomicU64,
+    /// Requests whose handlers wait for the next bytes of the body.
+    awaited_bodies: AtomicU64,
     /// Bytes that the socket did not accept.
     unwritten: AtomicUsize,
     /// Encrypted bytes that the socket did not accept, in addition.
@@ -69,6 +73,7 @@ pub(crate) struct Activity {
     has_data: AtomicBool,
     /// [`started`](Self::started) plus one when the connection was found quiet, or 0.
     quiet_at: AtomicU64,
+    stall: StallMark,
     /// Time of its start, in milliseconds since that of the process.
     opened_at: u64,
     is_http2: AtomicBool,
@@ -95,6 +100,8 @@ impl Activity {
             unsent: array::from_fn(|_| AtomicUsize::new(0)),
             interval: AtomicUsize::new(0),
             received: AtomicUsize::new(0),
+            received_in_total: AtomicU64::new(0),
+            awaited_bodies: AtomicU64::new(0),
             unwritten: AtomicUsize::new(0),
             unwritten_encrypted: AtomicUsize::new(0),
             written: AtomicU64::new(0),
@@ -102,6 +109,7 @@ impl Activity {
             moved_at: AtomicU64::new(0),
             has_data: AtomicBool::new(false),
             quiet_at: AtomicU64::new(0),
+            stall: StallMark::default(),
             opened_at,
             is_http2: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
@@ -208,6 +216,7 @@ impl Activity {
     pub(crate) fn receive(&self, bytes: usize) -> Result<(), Overloaded> {
         self.has_data.store(true, Relaxed);
         self.received.fetch_add(bytes, Relaxed);
+        self.received_in_total.fetch_add(bytes as u64, Relaxed);
         self.accept_received(bytes)
     }
 
@@ -226,6 +235,15 @@ impl Activity {
     pub(crate) fn release(&self, bytes: usize) {
         self.received.fetch_sub(bytes, Relaxed);
         self.report();
+    }
+
+    /// Records whether a handler waits for the next bytes of a body, after a change.
+    pub(crate) fn set_awaiting_body(&self, is_awaiting: bool) {
+        if is_awaiting {
+            self.awaited_bodies.fetch_add(1, Relaxed);
+        } else {
+            self.awaited_bodies.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Records the bytes that the socket accepted, and those that it did not.

@@ -53,8 +53,8 @@ pub enum EndReason {
     Stalled,
     /// The peer did not read its responses while others needed the buffers.
     Pressure,
-    /// It was idle, or its streams were quiet for the idle timeout, while others waited to be
-    /// accepted.
+    /// It was idle, its streams were quiet for the idle timeout, or its peer had stalled, while
+    /// others waited to be accepted.
     Crowded,
 }
 
@@ -142,7 +142,7 @@ impl Connections {
     }
 
     /// Waits for a slot. If there is none, closes an idle connection, as soon as there is one, or
-    /// else one whose streams are quiet.
+    /// else one whose streams are quiet or whose peer has stalled.
     pub(crate) async fn slot(self: &Arc<Self>, activity: &Arc<Activity>) -> ConnectionSlot {
         let free = Arc::clone(&self.room).try_acquire_owned().ok();
         let was_full = free.is_none();
@@ -252,11 +252,11 @@ impl ConnectionTable {
     }
 
     /// Scans the next connections, up to an idle one. Returns that or, if all have been scanned and
-    /// none is idle, a quiet one; or else a new one.
+    /// none is idle, a quiet one; or else one that has stalled, or a new one.
     fn find_expendable(&mut self, now: u64) -> Option<Arc<Activity>> {
         let from = self.scan_from;
         let (mut last, mut scanned) = (from, 0);
-        let (mut idle, mut quiet, mut new) = (None, None, None);
+        let (mut idle, mut quiet, mut stalled, mut new) = (None, None, None, None);
         let later = self.by_age.range(from..);
         for (&number, one) in later.chain(self.by_age.range(..from)).take(MAX_SCAN) {
             (last, scanned) = (number, scanned + 1);
@@ -266,6 +266,7 @@ impl ConnectionTable {
                     break;
                 }
                 Some(Expendable::Quiet) => quiet = quiet.or(Some(one)),
+                Some(Expendable::Stalled) => stalled = stalled.or(Some(one)),
                 Some(Expendable::New) => new = new.or(Some(one)),
                 None => {}
             }
@@ -273,7 +274,7 @@ impl ConnectionTable {
         self.scan_from = last + 1;
         self.not_idle = if idle.is_some() { 0 } else { self.not_idle + scanned };
         let all_scanned = self.not_idle >= self.by_age.len();
-        idle.or(quiet.or(new).filter(|_| all_scanned)).cloned()
+        idle.or(quiet.or(stalled).or(new).filter(|_| all_scanned)).cloned()
     }
 }
 

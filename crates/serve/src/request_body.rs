@@ -19,13 +19,22 @@ pub struct RequestBody {
     body: Incoming,
     activity: Arc<Activity>,
     counted: usize,
+    /// Whether its reader waits for the next bytes.
+    is_awaited: bool,
 }
 
 // === impl RequestBody ===
 
 impl RequestBody {
     pub(crate) const fn new(body: Incoming, activity: Arc<Activity>) -> Self {
-        Self { body, activity, counted: 0 }
+        Self { body, activity, counted: 0, is_awaited: false }
+    }
+
+    fn set_awaited(&mut self, is_awaited: bool) {
+        if self.is_awaited != is_awaited {
+            self.is_awaited = is_awaited;
+            self.activity.set_awaiting_body(is_awaited);
+        }
     }
 }
 
@@ -37,7 +46,9 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        self.set_awaited(polled.is_pending());
+        let frame = match ready!(polled) {
             None => return Poll::Ready(None),
             Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
             Some(Ok(frame)) => frame,
@@ -63,6 +74,7 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
+        self.set_awaited(false);
         if self.counted > 0 {
             self.activity.release(self.counted);
         }

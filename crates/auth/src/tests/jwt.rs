@@ -30,7 +30,8 @@ async fn each_algorithm_is_accepted() {
         let issuer = Issuer::start();
         issuer.publish(SigningKey::generate("another", algorithm));
         let actor = TestAuth::trusting(&issuer).read(&issuer.token_for("sys_admin")).await;
-        let expected = Actor { name: "sys_admin@example.com".into(), role: Some(Role::Admin) };
+        let (name, role) = ("sys_admin@example.com".into(), Some(Role::Admin));
+        let expected = Actor { name, role, method: AuthMethod::Issuer };
         assert_eq!(actor, Ok(expected), "{algorithm:?}");
     }
 }

@@ -17,7 +17,8 @@ async fn each_token_has_its_owner() {
         ("eyes-secret-0123456789", "eyes", Role::Auditor),
         (admin.expose(), "admin", Role::Admin),
     ] {
-        let actor = Actor { name: name.to_owned().into(), role: Some(role) };
+        let (name, role) = (name.to_owned().into(), Some(role));
+        let actor = Actor { name, role, method: AuthMethod::Token };
         assert_eq!(guard.read(token).await, Ok(actor));
     }
     let denied = AuthError::PermissionDenied { needs: Role::Operator };
@@ -91,4 +92,23 @@ async fn a_reconfigured_auth_refuses_removed_tokens_and_keeps_the_keys_of_the_is
     }
     let elsewhere = [("auth.jwks_url", &*url), ("auth.audience", "other")];
     assert!(!before.reconfigured(&elsewhere).auth.still_accepts(&person, &before.auth));
+}
+
+#[tokio::test]
+async fn a_token_with_the_name_of_a_person_does_not_keep_the_person_signed_in() {
+    let issuer = Issuer::start();
+    let (url, jwt) = (issuer.url(), issuer.token_for("sys_admin"));
+    let namesake =
+        "[{name: sys_admin@example.com, role: sys_auditor, token: ci-secret-0123456789}]";
+    let before = TestAuth::new(&[("auth.jwks_url", &url), ("auth.tokens", namesake)], None);
+    let person = before.read(&jwt).await.unwrap();
+    let program = before.read("ci-secret-0123456789").await.unwrap();
+    assert_eq!(person.name, program.name);
+
+    let after = before.reconfigured(&[("auth.tokens", namesake)]);
+    assert!(!after.auth.still_accepts(&person, &before.auth), "the issuer is gone");
+    assert!(after.auth.still_accepts(&program, &before.auth));
+    let after = before.reconfigured(&[("auth.jwks_url", &url)]);
+    assert!(after.auth.still_accepts(&person, &before.auth));
+    assert!(!after.auth.still_accepts(&program, &before.auth), "the token is gone");
 }

@@ -7,8 +7,10 @@ use std::{
     os::fd::OwnedFd,
     path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
+    time::Duration,
 };
 
+use headgate_testkit::wait_until;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -86,6 +88,11 @@ impl Server {
         let folder = tempfile::tempdir().expect("a folder");
         let log = File::create(folder.path().join("log")).expect("a file");
         Self::start_in(folder, variables, log.into())
+    }
+
+    /// Starts a server whose log goes to `stderr`.
+    pub(crate) fn start_with_stderr(stderr: Stdio, variables: &[(&str, &str)]) -> Self {
+        Self::start_in(tempfile::tempdir().expect("a folder"), variables, stderr)
     }
 
     /// Starts a server whose files may not grow beyond `blocks` of 512 bytes.
@@ -186,7 +193,15 @@ impl Server {
 
     /// Its log so far.
     pub(crate) fn log(&self) -> String {
+        assert!(wait_until(Duration::from_secs(60), || !self.is_writing_log()), "it is written");
         fs::read_to_string(self.folder.path().join("log")).expect("a log")
+    }
+
+    /// Returns true if the thread that writes its log runs.
+    fn is_writing_log(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten();
+        let states = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("stat")));
+        states.flatten().any(|state| state.contains("(log) R") || state.contains("(log) D"))
     }
 
     /// Sends it a signal.

@@ -64,7 +64,7 @@ async fn expendable(activity: &Activity) -> Option<(Duration, Expendable)> {
             if let Some(reason) = activity.expendable(activity.connections.now()) {
                 return (started.elapsed(), reason);
             }
-            time::sleep(IDLE / 60).await;
+            time::sleep(Duration::from_millis(100)).await;
         }
     };
     tokio::select! {
@@ -118,6 +118,66 @@ async fn a_request_in_flight_is_not_quiet() {
     let activity = activity();
     let _request = activity.start_http2(0).unwrap();
     assert_eq!(expendable(&activity).await, None);
+}
+
+/// Returns the time after which the peer counts as stalled.
+async fn stalls(activity: &Activity) -> Duration {
+    let (after, reason) = expendable(activity).await.expect("it stalls");
+    assert_eq!(reason, Expendable::Stalled);
+    after
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_waits_for_its_body_stalls_after_two_seconds() {
+    let activity = activity();
+    let _request = activity.start_http1();
+    activity.set_awaiting_body(true);
+    assert_eq!(stalls(&activity).await, Duration::from_secs(2));
+    // Single bytes are no progress; many are.
+    activity.receive(1).unwrap();
+    assert_eq!(stalls(&activity).await, Duration::ZERO);
+    activity.receive(PROGRESS_BYTES).unwrap();
+    assert_eq!(stalls(&activity).await, Duration::from_secs(2));
+    // The body is complete: now the server has to go on.
+    activity.set_awaiting_body(false);
+    assert_eq!(expendable(&activity).await, None);
+    activity.set_awaiting_body(true);
+    assert_eq!(stalls(&activity).await, Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_beside_one_that_waits_for_its_body_keeps_the_connection() {
+    let activity = activity();
+    let _incomplete = activity.start_http2(0).unwrap();
+    activity.set_awaiting_body(true);
+    let handled = activity.start_http2(0).unwrap();
+    assert_eq!(expendable(&activity).await, None);
+    handled.finish();
+    stalls(&activity).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_in_both_directions_does_not_stall() {
+    let activity = activity();
+    let _open = activity.start_http2(0).unwrap().open_response();
+    activity.set_awaiting_body(true);
+    let (after, reason) = expendable(&activity).await.unwrap();
+    assert!(after >= IDLE, "{after:?}");
+    assert_eq!(reason, Expendable::Quiet);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unread_responses_stall_after_two_seconds() {
+    let activity = activity();
+    let _open = activity.start_http2(0).unwrap().open_response();
+    let unsent = activity.send(30_000).unwrap();
+    assert_eq!(stalls(&activity).await, Duration::from_secs(2));
+    activity.wrote(PROGRESS_BYTES, 0);
+    assert_eq!(stalls(&activity).await, Duration::from_secs(2));
+    drop(unsent);
+    assert_eq!(activity.expendable(activity.connections.now()), None);
+    activity.wrote(0, 100);
+    assert_eq!(stalls(&activity).await, Duration::from_secs(2));
 }
 
 #[tokio::test(start_paused = true)]

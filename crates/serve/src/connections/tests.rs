@@ -71,13 +71,22 @@ async fn an_idle_connection_makes_room_before_a_quiet_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_connection_makes_room_before_a_new_one() {
-    let connections = Connections::new(Bounds { max_connections: 2, max_buffered_bytes: 1 << 20 });
+async fn quiet_stalled_and_new_connections_make_room_in_this_order() {
+    let connections = Connections::new(Bounds { max_connections: 3, max_buffered_bytes: 1 << 20 });
+    let stalled = Arc::new(Activity::new(Arc::clone(&connections)));
+    let _stalled = (connections.slot(&stalled).await, stalled.start_http1());
+    stalled.set_awaiting_body(true);
+    assert!(!connections.close_expendable(), "it may go on");
+    time::sleep(Duration::from_secs(2)).await;
     let new = Arc::new(Activity::new(Arc::clone(&connections)));
     let _slot = connections.slot(&new).await;
     let streams = quiet_streams(&connections, 1).await;
+
+    let ending = || (ending(&streams), stalled.is_ending(), new.is_ending());
     assert!(connections.close_expendable());
-    assert_eq!((ending(&streams), new.is_ending()), (1, false));
+    assert_eq!(ending(), (1, false, false));
     assert!(connections.close_expendable());
-    assert!(new.is_ending(), "better than none");
+    assert_eq!(ending(), (1, true, false));
+    assert!(connections.close_expendable());
+    assert_eq!(ending(), (1, true, true), "better than none");
 }

@@ -4,11 +4,8 @@ use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
 use headgate_serve::{Bounds, EndReason, Timeouts};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    time,
-};
+use http::Request;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, time};
 
 use super::harness::{BOUNDS, LARGE, LIMIT, Peer, Running, TIMEOUTS, read, until};
 
@@ -147,22 +144,65 @@ async fn a_connection_with_quiet_streams_makes_room_if_none_is_idle() {
 
 #[tokio::test]
 async fn a_connection_that_becomes_idle_makes_room_for_one_that_waits() {
-    let server = Running::start(Bounds { max_connections: 1, ..BOUNDS }, TIMEOUTS).await;
-    let mut first = TcpStream::connect(server.address).await.unwrap();
-    let head = b"POST /upload HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\n\r\na";
-    first.write_all(head).await.unwrap();
-    until("the only place is taken", || server.connections.open() == 1).await;
+    let server = single().await;
+    let mut first = Peer::connect(server.address, 65_535).await;
+    assert!(first.ask("/endless").await);
+    let body = first.answer().await.unwrap().into_body();
     let waiting = server.get("/small");
     let mut waiting = pin!(waiting);
     // No connection is idle yet.
     time::timeout(Duration::from_millis(200), &mut waiting).await.unwrap_err();
-    first.write_all(b"b").await.unwrap();
-    let mut answer = [0; 512];
-    let read = time::timeout(LIMIT, first.read(&mut answer)).await.unwrap().unwrap();
-    assert!(answer[..read].starts_with(b"HTTP/1.1 200"));
+    assert!(!first.connection.is_finished());
     // The first connection stays open, without a request.
+    drop(body);
     assert!(waiting.await.starts_with("HTTP/1.1 200"));
     server.ended(EndReason::Crowded, 1).await;
+}
+
+/// A server with a place for one connection.
+async fn single() -> Running {
+    Running::start(Bounds { max_connections: 1, ..BOUNDS }, TIMEOUTS).await
+}
+
+/// Waits until another client is served by a server with a single place, which a peer holds.
+async fn served_by_single(server: &Running) {
+    until("the only place is taken", || server.connections.open() == 1).await;
+    assert!(server.get("/small").await.starts_with("HTTP/1.1 200"));
+    assert_eq!(server.connections.ended(EndReason::Crowded), 1);
+}
+
+#[tokio::test]
+async fn a_request_without_its_body_makes_room() {
+    let server = single().await;
+    let mut http1 = TcpStream::connect(server.address).await.unwrap();
+    let head = b"POST /upload HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\n\r\na";
+    http1.write_all(head).await.unwrap();
+    served_by_single(&server).await;
+
+    let server = single().await;
+    let mut http2 = Peer::connect(server.address, 65_535).await;
+    let request = Request::post("http://test/upload").body(()).unwrap();
+    let _incomplete = http2.requests.send_request(request, false).unwrap();
+    served_by_single(&server).await;
+    http2.ended().await;
+}
+
+#[tokio::test]
+async fn a_peer_that_does_not_read_makes_room() {
+    let server = single().await;
+    let mut http1 = TcpStream::connect(server.address).await.unwrap();
+    // More than fits into socket buffers.
+    let asking = tokio::spawn(async move {
+        while http1.write_all(b"GET /large HTTP/1.1\r\nhost: test\r\n\r\n").await.is_ok() {}
+    });
+    served_by_single(&server).await;
+    time::timeout(LIMIT, asking).await.expect("the connection ends").unwrap();
+
+    let server = single().await;
+    let mut http2 = Peer::connect(server.address, 0).await;
+    assert!(http2.ask("/large").await);
+    served_by_single(&server).await;
+    http2.ended().await;
 }
 
 #[tokio::test]

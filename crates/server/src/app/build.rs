@@ -107,10 +107,14 @@ impl App {
         log: Option<LogControl>,
     ) -> Result<Self, BuildError> {
         let mut parts: Vec<Arc<dyn Live>> = vec![Arc::new(LiveWatch)];
+        let dropped_lines = log.as_ref().map(|log| log.dropped_lines().clone());
         parts.extend(log.map(|log| Arc::new(LiveLog(log)) as _));
         let durations = Durations::new(config, &mut parts);
         let workers = Workers::start(config.server.workers()).map_err(BuildError::Workers)?;
         let base = Foundation::open(config, &workers)?;
+        if let Some(dropped_lines) = dropped_lines {
+            base.metrics.registry().register(Box::new(dropped_lines))?;
+        }
         let connections = Connections::new(config.server.bounds().within_open_files());
         let collector = ConnectionsCollector::new(Arc::clone(&connections))?;
         base.metrics.registry().register(Box::new(collector))?;

@@ -13,7 +13,7 @@ use axum::{
 use headgate_api::Access;
 use headgate_auth::{
     Actor, Auth, AuthError,
-    oidc::{OidcTokens, SIGN_IN_TIMEOUT},
+    oidc::{Oidc, OidcError, OidcTokens, SIGN_IN_TIMEOUT},
 };
 use headgate_console::{Console, session_cookie as cookie};
 use tracing::{info, warn};
@@ -40,7 +40,7 @@ pub(super) async fn begin(
             Ok(redirect(&request.location, [kept]))
         }
         Err(error) => {
-            warn!(%error, "failed to start an OIDC sign-in: {error}");
+            log_failure(&oidc, "start", &error);
             Ok(redirect(FAILED, []))
         }
     }
@@ -69,7 +69,7 @@ pub(super) async fn finish(
     let tokens = match oidc.finish(host(&headers), state, code).await {
         Ok(tokens) => tokens,
         Err(error) => {
-            warn!(%error, "failed to complete an OIDC sign-in: {error}");
+            log_failure(&oidc, "complete", &error);
             return Ok(redirect(FAILED, [forget]));
         }
     };
@@ -97,6 +97,13 @@ async fn sign_in(
     match (first, &tokens.id_token) {
         (Err(_), Some(id_token)) => auth.sign_in(id_token.as_bytes()).await,
         (first, _) => first,
+    }
+}
+
+/// Logs a failure, throttled: anyone may begin a sign-in.
+fn log_failure(oidc: &Oidc, what: &'static str, error: &OidcError) {
+    if let Some(failures) = oidc.count_failure() {
+        warn!(%error, failures, "failed to {what} an OIDC sign-in: {error}");
     }
 }
 
