@@ -165,7 +165,8 @@ impl Verb {
     /// outside with the name, and must never make units return sooner. It applies only a lower rate,
     /// and only if the reservation or grant exists.
     ///
-    /// Nor does a refund: other refunds have to know the rate at which their units may have refilled.
+    /// Nor does a refund: other refunds have to know the rate at which their units may have
+    /// refilled.
     pub(crate) const fn adopts_limit(self) -> bool {
         match self {
             Self::Acquire | Self::Lease | Self::Reserve { .. } | Self::Reset => true,

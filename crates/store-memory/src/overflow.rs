@@ -100,8 +100,8 @@ impl Overflow {
         }
     }
 
-    /// Returns `true` if the subject may have usage, even if it is less than a unit of `limit`: of a
-    /// larger limit it may be several.
+    /// Returns `true` if the subject may have usage, even if it is less than a unit of `limit`: of
+    /// a larger limit it may be several.
     pub(crate) fn is_charged(
         &self,
         fingerprint: Fingerprint,

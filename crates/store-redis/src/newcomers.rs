@@ -181,7 +181,8 @@ impl NewcomerBound {
     }
 
     /// The shared keys of checks of one batch, all different. A subject has the same key in every
-    /// batch, unless it meets another with that key, which is rare: then the later one has the next.
+    /// batch, unless it meets another with that key, which is rare: then the later one has the
+    /// next.
     fn shared_names<'a>(&self, checks: impl Iterator<Item = &'a Check<'a>>) -> Vec<String> {
         let mut names = Vec::new();
         let mut taken = HashSet::new();

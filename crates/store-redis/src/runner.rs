@@ -91,8 +91,8 @@ impl ScriptRunner {
         checks: &'a [Check<'a>],
         call: impl Fn(Timestamp) -> Call<'a>,
     ) -> Result<Value, StoreError> {
-        // Calls that return units or end a reservation are not shed when checks are. Those that only
-        // read one are.
+        // Calls that return units or end a reservation are not shed when checks are. Those that
+        // only read one are.
         let acts = checks.iter().any(|check| !check.mode().is_read_only());
         let priority = !verb.is_admission() && acts;
         let mut reply = self.servers.run(&call(self.clock.now()), checks, priority).await?;

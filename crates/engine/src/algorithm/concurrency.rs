@@ -38,8 +38,8 @@ pub struct Holder {
 
 impl Concurrency {
     /// Number of holders that an answer looks at, in the order in which their leases end: the work
-    /// is bounded, also under a limit that is far below the places taken. If more of them are in the
-    /// way, `retry_after` is the end of the last lease: at most too late.
+    /// is bounded, also under a limit that is far below the places taken. If more of them are in
+    /// the way, `retry_after` is the end of the last lease: at most too late.
     pub const MAX_FORESEEN: usize = 256;
 
     /// Largest number of places that are taken at a time.

@@ -198,8 +198,8 @@ pub async fn thousands_of_holders_have_a_place_each(fixture: &dyn Fixture, holde
     assert_eq!(subject.apply(Verb::Peek, None).await.remaining, holders);
 }
 
-/// Compares answers with the model while about as many holders are in the way as an answer looks at,
-/// because the limit was lowered.
+/// Compares answers with the model while about as many holders are in the way as an answer looks
+/// at, because the limit was lowered.
 pub async fn agrees_with_the_model_about_many_holders(fixture: &dyn Fixture) {
     let holders = Concurrency::MAX_FORESEEN as u64 + 8;
     // With one place each, and with two for every third.

@@ -202,7 +202,7 @@ pub async fn a_refund_under_a_smaller_limit_returns_no_more(fixture: &dyn Fixtur
             let left = ask(Verb::Peek, &pro, 1, start).await.remaining;
             assert_eq!(left, 0, "{algorithm} {n}");
         }
-        // The refunds have not applied their limit: units still return at the rate of the other one.
+        // The refunds have not applied their limit: units still return at the other rate.
         fixture.set_time(second(10));
         assert_eq!(ask(Verb::Peek, &pro, 1, start).await.remaining, 100, "{algorithm}");
     }

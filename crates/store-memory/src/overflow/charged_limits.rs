@@ -3,7 +3,8 @@
 //! A cell of the sketch holds a share of the limit that was charged, but not which one that was. A
 //! slot counts units instead: if half of 1,000 moved to a slot as half of 10, 995 of 1,000 would be
 //! left. So a subject takes its usage along only if all of its key space was charged under the same
-//! limit. Otherwise, as with limits by plan, it stays in the sketch until its usage there has ended.
+//! limit. Otherwise, as with limits by plan, it stays in the sketch until its usage there has
+//! ended.
 
 use std::{
     collections::hash_map::RandomState,
