@@ -154,6 +154,7 @@ fn hashed(secret: &str) -> Digest {
 #[cfg(test)]
 mod tests {
     use headgate::ManualClock;
+    use headgate_auth::AuthMethod;
 
     use super::*;
 
@@ -166,7 +167,7 @@ mod tests {
     }
 
     fn named(name: &str) -> Actor {
-        Actor { name: name.to_owned().into(), role: None }
+        Actor { name: name.to_owned().into(), role: None, method: AuthMethod::Token }
     }
 
     #[test]

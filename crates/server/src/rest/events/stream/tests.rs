@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use headgate::{Clock, SystemClock, Timestamp};
-use headgate_auth::{Actor, Auth};
+use headgate_auth::{Actor, Auth, AuthMethod};
 use headgate_console::{Console, ConsoleSettings};
 use headgate_quota::{Backlog, Delivery, Leadership, QuotaEventLog};
 
@@ -118,7 +118,8 @@ async fn a_client_that_disconnects_frees_its_permit() {
 async fn it_ends_with_the_session_that_opened_it() {
     let events = Events::new(Arc::new(Quietly));
     let (access, console) = access("{}");
-    let viewer = Actor { name: "viewer".into(), role: Some(Action::ReadEvents.needs()) };
+    let role = Some(Action::ReadEvents.needs());
+    let viewer = Actor { name: "viewer".into(), role, method: AuthMethod::Token };
     let (secret, _) = console.sessions.open(viewer, None).unwrap();
     let caller = Caller::without_token(access, Arc::clone(&console)).with_session(secret.clone());
     let mut stream = Box::pin(follow(&events, caller));
