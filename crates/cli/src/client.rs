@@ -84,7 +84,7 @@ pub(crate) enum ClientError {
          Start one with `headgate serve`, or set another URL with --server or HEADGATE_SERVER"
     )]
     Unreachable { server: Server, cause: String },
-    #[error("{server} did not respond within {} s", timeout.as_secs())]
+    #[error("{server} did not respond within {} s", timeout.as_secs_f32())]
     TimedOut { server: Server, timeout: Duration },
     #[error("unexpected response from {server}, which may not be a headgate server: {cause}")]
     UnexpectedResponse { server: Server, cause: String },

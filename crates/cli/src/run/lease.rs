@@ -103,8 +103,7 @@ impl Lease {
     /// Renews it. Returns `false` if it has ended.
     fn renew(&mut self) -> Result<bool, ClientError> {
         let sent = now();
-        let left = self.deadline().saturating_duration_since(sent);
-        self.client.set_timeout(self.timeout.min(left));
+        self.client.set_timeout(self.timeout.min(self.left()));
         let body = json!({"lease_seconds": self.length.as_secs().max(1)});
         match self.client.send(Method::POST, &["leases", &self.id, "renew"], &body) {
             Ok(_) => {
@@ -125,29 +124,25 @@ impl Lease {
         }
     }
 
-    /// Renews it until it is stopped, and then releases it. Reports each deadline to `renewed`,
-    /// which is closed once the place is lost.
+    /// Renews it until it is stopped, and then releases it. Reports each deadline to `renewed`;
+    /// returns without a release if the place is lost.
     fn keep(mut self, stop: &mpsc::Receiver<()>, renewed: &mpsc::Sender<Instant>) {
         let mut pause = self.length / 3;
         loop {
             match stop.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) if self.left().is_zero() => return,
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }
-            let deadline = match self.renew() {
-                Ok(true) => {
-                    pause = self.length / 3;
-                    self.deadline()
-                }
-                Ok(false) => now(),
+            match self.renew() {
+                Ok(true) => pause = self.length / 3,
+                Ok(false) => self.ends = now(),
                 Err(error) => {
                     warn(&format!("cannot renew the lease: {error}"));
-                    let left = self.deadline().saturating_duration_since(now());
-                    pause = RETRY.min(left / 3).max(Duration::from_millis(10));
-                    self.deadline()
+                    pause = RETRY.min(self.left() / 3).max(Duration::from_millis(10));
                 }
-            };
-            if renewed.send(deadline).is_err() {
+            }
+            if renewed.send(self.deadline()).is_err() {
                 return;
             }
         }
@@ -157,6 +152,12 @@ impl Lease {
     /// Time at which the command is terminated without a renewal.
     fn deadline(&self) -> Instant {
         self.ends.checked_sub(self.grace).unwrap_or(self.ends)
+    }
+
+    /// Whole milliseconds until the deadline.
+    fn left(&self) -> Duration {
+        let left = self.deadline().saturating_duration_since(now());
+        left.saturating_sub(Duration::from_nanos((left.subsec_nanos() % 1_000_000).into()))
     }
 }
 

@@ -40,7 +40,8 @@ impl Watchdog {
             match renewed.recv_timeout(left) {
                 Ok(later) => deadline = later,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                // Renewals have ended: the command has, too, or the place is lost.
+                Err(mpsc::RecvTimeoutError::Disconnected) => return self.lose(),
             }
         }
     }

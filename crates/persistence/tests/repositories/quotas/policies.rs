@@ -322,7 +322,7 @@ async fn a_deletion_does_not_load_other_policies(home: &Home) {
     let catalog = other.quotas.catalog();
     catalog.refresh().await.unwrap();
     let mut console = home.console().await;
-    let damage = format!("UPDATE quota_policies SET time_zone = 'Mars' WHERE id = '{}'", two.id);
+    let damage = format!("UPDATE quota_policies SET name = '' WHERE id = '{}'", two.id);
     console.run(&damage).await;
     replica.policies.delete(&one.id, &replica.author()).await.unwrap();
     assert!(catalog.refresh().await.unwrap());

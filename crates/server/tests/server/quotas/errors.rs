@@ -133,7 +133,7 @@ async fn a_corrupt_policy_is_an_internal_error_without_details() {
     let postgres = require!(Postgres::shared());
     let server = Server::start(&[("database.url", postgres.url())]).await;
     let id = server.create_quota(&policy("corrupt", 10)).await;
-    postgres.psql("UPDATE quota.quota_policies SET time_zone = 'Nowhere/Land'");
+    postgres.psql("UPDATE quota.quota_policies SET name = ''");
     let reply = server.admin("GET", &format!("{QUOTAS}/{id}"), "").await;
     let expected = (500, "SYS_QUOTA_INTERNAL_ERROR".to_owned(), "internal error".to_owned());
     assert_eq!(error(&reply), expected);
