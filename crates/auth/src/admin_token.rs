@@ -30,6 +30,20 @@ impl AdminToken {
     /// Name of its file in the data folder.
     pub const FILE_NAME: &'static str = "admin-token";
 
+    /// Reads the token in `data_dir`, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, is readable by other users, or holds no token.
+    pub fn open(data_dir: &Path) -> io::Result<Option<Self>> {
+        let path = data_dir.join(Self::FILE_NAME);
+        match File::open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(with_path(&path, "cannot open", &error)),
+            Ok(file) => Ok(Some(Self { text: read(&file, &path)?, path, created: false })),
+        }
+    }
+
     /// Reads the token in `data_dir`, or creates it.
     ///
     /// # Errors
@@ -37,14 +51,13 @@ impl AdminToken {
     /// When the file can be neither read nor created, is readable by other users, or holds no
     /// token.
     pub fn open_or_create(data_dir: &Path) -> io::Result<Self> {
+        if let Some(existing) = Self::open(data_dir)? {
+            return Ok(existing);
+        }
         let path = data_dir.join(Self::FILE_NAME);
-        let opened = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => create(data_dir, &path)
-                .map_err(|error| with_path(&path, "cannot create", &error))?,
-            Err(error) => return Err(with_path(&path, "cannot open", &error)),
-            Ok(file) => OpenedToken::Existing(file),
-        };
-        let (text, created) = match opened {
+        let created = create(data_dir, &path);
+        let created = created.map_err(|error| with_path(&path, "cannot create", &error))?;
+        let (text, created) = match created {
             OpenedToken::Created(text) => (text, true),
             OpenedToken::Existing(file) => (read(&file, &path)?, false),
         };

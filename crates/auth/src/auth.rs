@@ -56,6 +56,12 @@ impl Auth {
         Self::build(config, admin, clock, keys.filter(|_| same_keys))
     }
 
+    /// Accepts the `admin` token, too.
+    #[must_use]
+    pub fn with_admin(self, admin: &AdminToken) -> Self {
+        Self { tokens: StaticTokens::new(&self.config, Some(admin)), ..self }
+    }
+
     fn build(
         config: &AuthConfig,
         admin: Option<&AdminToken>,

@@ -9,7 +9,11 @@ mod files;
 mod metrics;
 mod watch;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -44,6 +48,7 @@ pub(crate) trait Live: Send + Sync {
     }
 
     /// Prepares what `new` says. Nothing changes until the commit; dropping it changes nothing.
+    /// Files are read on blocking threads: a disk that hangs must not stop a worker.
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError>;
 }
 
@@ -206,7 +211,7 @@ impl Reloader {
     pub async fn dry_run(&self) -> Result<Reloaded, ReloadError> {
         let running = self.running.lock().await;
         let new = self.read().await?;
-        let (reloaded, mixed) = plan(&running.config, &new)?;
+        let (reloaded, mixed) = plan(&running.config, new).await?;
         self.prepare(&mixed, &reloaded.applied, &running.files).await?;
         Ok(reloaded)
     }
@@ -215,9 +220,10 @@ impl Reloader {
         let read = self.read().await;
         running.last_read = Found::by(&read);
         let new = read?;
-        let (reloaded, mixed) = plan(&running.config, &new)?;
+        let (reloaded, mixed) = plan(&running.config, new).await?;
         let (commits, files) = self.prepare(&mixed, &reloaded.applied, &running.files).await?;
-        self.record(&reloaded.applied, by).await?;
+        let changed = files.iter().zip(&running.files).flat_map(|(new, old)| new.changed(old));
+        self.record(&reloaded.applied, &changed.collect(), by).await?;
         for commit in commits {
             commit();
         }
@@ -242,23 +248,35 @@ impl Reloader {
         changes: &[Change],
         files: &[Contents],
     ) -> Result<(Vec<Commit>, Vec<Contents>), ReloadError> {
-        let (mut commits, mut new_files) = (Vec::new(), Vec::new());
-        for (part, before) in self.parts.iter().zip(files) {
-            // Read before they are used: a later change is found by the next reload.
-            let contents = Contents::of(&part.files(new));
+        // Read before they are used: a later change is found by the next reload.
+        let new_files = self.contents(new).await?;
+        let mut commits = Vec::new();
+        for ((part, contents), before) in self.parts.iter().zip(&new_files).zip(files) {
             let is_changed = changes.iter().any(|change| is_owned(part.keys(), &change.key));
-            if is_changed || contents != *before || part.reads_files() {
+            if is_changed || contents != before || part.reads_files() {
                 commits.push(part.prepare(new).await?);
             }
-            new_files.push(contents);
         }
         Ok((commits, new_files))
     }
 
-    /// Records the changes before they are made. A signal is not refused without the database: it
-    /// comes from the machine itself, and may be needed to repair that.
-    async fn record(&self, changes: &[Change], by: Trigger) -> Result<(), ReloadError> {
-        if changes.is_empty() {
+    /// Reads the files of each part on a blocking thread.
+    async fn contents(&self, config: &Config) -> Result<Vec<Contents>, ReloadError> {
+        let files: Vec<_> = self.parts.iter().map(|part| part.files(config)).collect();
+        let read = move || files.iter().map(|files| Contents::of(files)).collect();
+        task::spawn_blocking(read).await.map_err(|_| ReloadError::Stopping)
+    }
+
+    /// Records the changes of keys and of the contents of files before they are made. A signal is
+    /// not refused without the database: it comes from the machine itself, and may be needed to
+    /// repair that.
+    async fn record(
+        &self,
+        changes: &[Change],
+        files: &BTreeSet<&Path>,
+        by: Trigger,
+    ) -> Result<(), ReloadError> {
+        if changes.is_empty() && files.is_empty() {
             return Ok(());
         }
         let (author, is_required) = match by {
@@ -266,7 +284,7 @@ impl Reloader {
             Trigger::Signal => (self.author("SIGHUP"), false),
             Trigger::File => (self.author("watch_config"), false),
         };
-        match self.audit.record(&entry(changes, author)).await {
+        match self.audit.record(&entry(changes, files, author)).await {
             Ok(_) => Ok(()),
             Err(error) if is_required => Err(ReloadError::Unrecorded(error)),
             Err(error) => {
@@ -316,12 +334,16 @@ impl Found {
 
 /// Returns what changes, and the configuration in force afterwards: live keys as in `new`, all
 /// others as they are.
-fn plan(running: &Config, new: &Config) -> Result<(Reloaded, Config), ReloadError> {
+async fn plan(running: &Config, new: Config) -> Result<(Reloaded, Config), ReloadError> {
     let changes = running.printed().changes(&new.printed());
     let is_live = |change: &Change| Effect::of(&change.key) == Effect::Live;
     let (applied, restart_required): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_live);
-    let mixed = running.with_live_keys_of(new);
-    mixed.validate().map_err(|cause| ReloadError::NeedsRestart {
+    let mixed = running.with_live_keys_of(&new);
+    // It reads files.
+    let validate = move || (mixed.validate(), mixed);
+    let validated = task::spawn_blocking(validate).await;
+    let (valid, mixed) = validated.map_err(|_| ReloadError::Stopping)?;
+    valid.map_err(|cause| ReloadError::NeedsRestart {
         keys: restart_required.iter().map(|change| change.key.clone()).collect(),
         cause,
     })?;
@@ -335,10 +357,15 @@ pub(crate) fn is_owned(owned: &[&str], key: &str) -> bool {
     })
 }
 
-/// The entry in the audit log: the changed keys, with secrets masked.
-fn entry(changes: &[Change], author: Author) -> AuditEntry {
-    let before: BTreeMap<_, _> = changes.iter().map(|change| (&change.key, &change.old)).collect();
-    let after: BTreeMap<_, _> = changes.iter().map(|change| (&change.key, &change.new)).collect();
+/// The entry in the audit log: the changed keys, with secrets masked, and the names of files with
+/// changed contents.
+fn entry(changes: &[Change], files: &BTreeSet<&Path>, author: Author) -> AuditEntry {
+    let before: BTreeMap<_, _> = changes.iter().map(|change| (&*change.key, &change.old)).collect();
+    let after = changes.iter().map(|change| (&*change.key, json!(change.new)));
+    let mut after: BTreeMap<_, _> = after.collect();
+    if !files.is_empty() {
+        after.insert("changed_files", json!(files));
+    }
     AuditEntry {
         id: 0,
         author,
@@ -349,3 +376,6 @@ fn entry(changes: &[Change], author: Author) -> AuditEntry {
         reason: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

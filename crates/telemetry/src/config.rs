@@ -323,7 +323,13 @@ impl Print for Fraction {
 impl Print for Endpoint {
     fn print(&self) -> Printed {
         // `Uri` prints an empty path as `/`.
-        Printed::scalar(self.get().to_string().trim_end_matches('/'))
+        let text = self.get().to_string();
+        let text = text.trim_end_matches('/');
+        match text.split_once('?') {
+            // It may hold a secret.
+            Some((url, _)) => Printed::masked(format!("{url}?***"), text),
+            None => Printed::scalar(text),
+        }
     }
 }
 

@@ -147,6 +147,15 @@ fn secrets_are_masked() {
     assert!(printed(&output).contains(expected), "{output:?}");
     assert!(!stdout(&output).contains(SECRET));
 
+    for section in ["TRACE", "METRICS__OTLP"] {
+        let key = format!("HEADGATE__OBSERVABILITY__{section}__ENDPOINT");
+        let endpoint = format!("https://collector.example/v1?key={SECRET}");
+        let output = run(&folder, &["print"], &[(&key, &endpoint)]);
+        let expected = "\"https://collector.example/v1?***\"";
+        assert!(printed(&output).contains(expected), "{output:?}");
+        assert!(!stdout(&output).contains(SECRET));
+    }
+
     let both = run(&folder, &["print", "--config", "headgate.yaml"], &variables);
     assert!(failure(&both).contains("redis.urls") && !stderr(&both).contains(SECRET), "{both:?}");
 }

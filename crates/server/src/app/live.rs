@@ -1,11 +1,16 @@
 //! Parts of the server that follow the configuration: the owner of each live key.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use headgate::{Clock, Replicas};
 use headgate_api::Access;
-use headgate_auth::{AdminToken, AuthMode};
+use headgate_auth::{AdminToken, Auth, AuthMode};
 use headgate_config::{ConfigError, LiveDuration, Problem};
 use headgate_console::{Console, ConsoleSettings};
 use headgate_events::{EventMetrics, Events, NextTasks};
@@ -16,6 +21,7 @@ use headgate_ratelimit::Catalog;
 use headgate_telemetry::log::LogControl;
 use headgate_tls::LoadedTls;
 use tokio::task;
+use tracing::{error, info};
 
 use super::port_tls::PortTls;
 use crate::{
@@ -86,10 +92,13 @@ pub(super) struct LiveWatch;
 
 /// Reads or generates the admin token, if no authentication is configured.
 pub(super) fn admin_token(config: &Config) -> io::Result<Option<AdminToken>> {
-    if config.auth.mode == Some(AuthMode::Off) || config.auth.authenticates() {
-        return Ok(None);
-    }
-    AdminToken::open_or_create(&config.server.data_dir).map(Some)
+    admin_token_dir(config).map(AdminToken::open_or_create).transpose()
+}
+
+/// Returns the folder of the admin token, if no authentication is configured.
+fn admin_token_dir(config: &Config) -> Option<&Path> {
+    let is_needed = config.auth.mode != Some(AuthMode::Off) && !config.auth.authenticates();
+    is_needed.then_some(&*config.server.data_dir)
 }
 
 /// Returns the settings of the console.
@@ -118,6 +127,16 @@ fn invalid(problem: Problem) -> ConfigError {
     ConfigError::problems(vec![problem])
 }
 
+/// Reads the files of a section on a blocking thread.
+async fn blocking<T: Send + 'static>(
+    section: &'static str,
+    read: impl FnOnce() -> Result<T, ConfigError> + Send + 'static,
+) -> Result<T, ConfigError> {
+    // The task is cancelled only if the runtime shuts down.
+    let stopping = |error: task::JoinError| invalid(Problem::new(section, error.to_string()));
+    task::spawn_blocking(read).await.map_err(stopping)?
+}
+
 #[async_trait]
 impl Live for LiveAuth {
     fn keys(&self) -> &[&'static str] {
@@ -129,18 +148,42 @@ impl Live for LiveAuth {
     }
 
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
-        let unreadable = |error: io::Error| invalid(Problem::new("auth", error.to_string()));
-        let admin = admin_token(new).map_err(unreadable)?;
-        let auth =
-            self.access.auth().reconfigured(&new.auth, admin.as_ref(), Arc::clone(&self.clock));
-        let auth = auth.map_err(invalid)?;
+        let (running, clock) = (Arc::clone(&self.access.auth()), Arc::clone(&self.clock));
+        let new = new.clone();
+        let (auth, missing) = blocking("auth", move || {
+            let unreadable = |error: io::Error| invalid(Problem::new("auth", error.to_string()));
+            let folder = admin_token_dir(&new);
+            let admin = folder.map(AdminToken::open).transpose().map_err(unreadable)?.flatten();
+            let auth = running.reconfigured(&new.auth, admin.as_ref(), clock).map_err(invalid)?;
+            Ok((auth, folder.filter(|_| admin.is_none()).map(Path::to_owned)))
+        })
+        .await?;
         let (access, console) = (Arc::clone(&self.access), Arc::clone(&self.console));
         Ok(commit(move || {
+            let auth = match missing {
+                Some(folder) => with_new_admin_token(auth, &folder),
+                None => auth,
+            };
             let before = access.replace(auth);
             let current = access.auth();
             console.sessions.retain(|actor| current.still_accepts(actor, &before));
             access.notify_replaced();
         }))
+    }
+}
+
+/// Creates the admin token. Only a commit does: a dry run or a refused reload must not.
+fn with_new_admin_token(auth: Auth, folder: &Path) -> Auth {
+    match AdminToken::open_or_create(folder) {
+        Ok(admin) => {
+            let path = admin.path().display();
+            info!(%path, "created the admin token in {path}");
+            auth.with_admin(&admin)
+        }
+        Err(error) => {
+            error!(%error, "no admin token, so that no token is accepted until a restart: {error}");
+            auth
+        }
     }
 }
 
@@ -233,11 +276,16 @@ impl Live for LiveTls {
     }
 
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
-        let mut read = Vec::new();
-        for (section, config, tls) in self.tls.sections(&new.server) {
-            let loaded = LoadedTls::read(config, &*self.clock);
-            read.push((tls, loaded.map_err(|problem| invalid(problem.within(section)))?));
-        }
+        let (tls, clock, server) = (self.tls.clone(), Arc::clone(&self.clock), new.server.clone());
+        let read = blocking("server.tls", move || {
+            let mut read = Vec::new();
+            for (section, config, tls) in tls.sections(&server) {
+                let loaded = LoadedTls::read(config, &*clock);
+                read.push((tls, loaded.map_err(|problem| invalid(problem.within(section)))?));
+            }
+            Ok(read)
+        });
+        let read = read.await?;
         Ok(commit(move || read.into_iter().for_each(|(tls, loaded)| tls.install(loaded))))
     }
 }
@@ -254,10 +302,7 @@ impl Live for LiveEnvoy {
 
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
         let (control, config) = (self.0.source().clone(), new.envoy.clone());
-        // Large files would delay requests.
-        let source = task::spawn_blocking(move || control.prepare(&config)).await;
-        let stopping = |error: task::JoinError| invalid(Problem::new("envoy", error.to_string()));
-        let source = source.map_err(stopping)??;
+        let source = blocking("envoy", move || control.prepare(&config)).await?;
         let (surface, settings) = (self.0.clone(), envoy_settings(new));
         Ok(commit(move || {
             surface.replace(settings);
@@ -285,8 +330,9 @@ impl Live for LiveConsole {
     }
 
     async fn prepare(&self, new: &Config) -> Result<Commit, ConfigError> {
-        let console = Arc::clone(&self.0);
-        let settings = console.prepare(&console_settings(new));
+        let (console, prepared, new) = (Arc::clone(&self.0), Arc::clone(&self.0), new.clone());
+        let prepare = move || Ok(prepared.prepare(&console_settings(&new)));
+        let settings = blocking("console", prepare).await?;
         Ok(commit(move || console.apply(settings)))
     }
 }

@@ -5,6 +5,8 @@ use std::{
     net::TcpStream,
 };
 
+use headgate_testkit::CertificateAuthority;
+
 use super::*;
 use crate::harness::failure;
 
@@ -43,8 +45,13 @@ fn a_removed_token_is_refused_at_once_and_an_added_one_works() {
     let log = server.server.log();
     assert!(log.contains("applied auth.tokens") && !log.contains(other), "{log}");
 
-    // Without tokens, the server generates its admin token.
+    // Without tokens, the server generates its admin token; a dry run does not.
+    server.write("{}");
+    let file = server.server.folder().join("data/admin-token");
+    printed(&server.server.run(&["config", "reload", "--dry-run", "--token", ROOT]));
+    assert!(!file.exists());
     reload(&server, "{}");
+    assert!(file.exists() && server.log_has("created the admin token"), "{}", server.server.log());
     assert_eq!((rules(&server, ROOT), rules(&server, other)), (401, 401));
     assert_eq!(server.server.run(&["rules", "list"]).status.code(), Some(0));
 }
@@ -129,4 +136,28 @@ fn console_sessions_end_with_their_token() {
         reads_rules(&server, &kept) == 401
     };
     assert!(wait_until(LIMIT, is_over));
+}
+
+#[test]
+fn changed_contents_of_an_authority_are_on_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let [authority, other] = ["authority", "other"].map(CertificateAuthority::new);
+    let ca_file = authority.write(folder.path());
+    let root = tokens(&[("root", "sys_admin", ROOT)]);
+    let issuer =
+        format!("  jwks_url: https://127.0.0.1:1/certs\n  ca_file: {}\n", ca_file.display());
+    let server = Reloadable::start(&(root + &issuer));
+    let entries = || {
+        let recorded = ["audit", "--action", "config.reload", "--token", ROOT];
+        server.server.json(&recorded)["entries"].clone()
+    };
+    let reload = || printed(&server.server.run(&["config", "reload", "--token", ROOT])).to_owned();
+    reload();
+    assert_eq!(entries(), json!([]));
+    other.write(folder.path());
+    reload();
+    reload();
+    let recorded = entries();
+    assert_eq!(recorded.as_array().unwrap().len(), 1, "{recorded}");
+    assert_eq!(recorded[0]["after"], json!({"changed_files": [ca_file]}));
 }
