@@ -1,5 +1,7 @@
 //! Events: recorded once, in order, and delivered to all sinks.
 
+use std::{future::poll_fn, task::Poll};
+
 use futures_util::future::join_all;
 use headgate_quota::{Backlog, Draft, EventKind, QuotaEventLog, QuotaPolicy};
 use headgate_testkit::require;
@@ -271,22 +273,37 @@ fn one_process_leads_until_its_connection_is_lost() {
     });
 }
 
-/// A reload aborts tasks that may be about to lead.
+/// Selects the advisory locks of this test.
+const LOCKS: &str = "SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE l.locktype = 'advisory' AND d.datname = current_database()";
+
+/// A reload aborts tasks that may be about to lead: their futures are dropped.
 #[test]
 fn an_aborted_attempt_to_lead_leaves_no_lock_behind() {
     let home = require!(Home::postgres());
     run(async {
         let replica = Replica::start(&home).await;
         let other = replica.beside(&home);
-        for steps in 0..200 {
-            let kept = replica.kept.clone();
-            let attempt = tokio::spawn(async move { kept.lead("kafka").await.map(drop) });
-            for _ in 0..steps {
+        let mut console = home.console().await;
+        for last in 1..=8 {
+            // A follower has a connection that knows the statement.
+            let leadership = leading(&other).await;
+            assert!(replica.kept.lead("kafka").await.unwrap().is_none());
+            drop(leadership);
+            while console.run(LOCKS).await > 0 {
                 tokio::task::yield_now().await;
             }
-            attempt.abort();
+            // Dropped after this many polls, some of which are right after the request.
+            let (mut attempt, mut polls) = (replica.kept.lead("kafka"), 0);
+            poll_fn(|context| {
+                polls += 1;
+                let is_over = attempt.as_mut().poll(context).is_ready() || polls == last;
+                if is_over { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            drop(attempt);
+            drop(leading(&other).await);
         }
-        leading(&other).await;
     });
 }
 
