@@ -217,7 +217,7 @@ impl EmptyBody {
     }
 }
 
-impl<'a> WireObject<'a> for NoFields {
+impl WireObject<'_> for NoFields {
     fn problems(self) -> Vec<Detail> {
         Vec::new()
     }
