@@ -220,12 +220,13 @@ impl Holding {
         times: CallTimes,
         hold: u64,
     ) -> u64 {
-        let CallTimes { sent, arrived } = times;
+        let sent = times.sent;
         let ended = self.hands.iter().filter(|hand| hand.until <= sent);
         let lost = ended.map(|hand| hand.units).sum();
         self.hands.retain(|hand| hand.until > sent && hand.units > 0);
         let cost = check.cost().get();
-        let reset_at = arrived.saturating_add(as_micros(outcome.reset_after));
+        // As `at`, so that both together are the store's time of the reset, to the microsecond.
+        let reset_at = sent.saturating_add(as_micros(outcome.reset_after));
         let (at, remaining, until) = (outcome.at, outcome.remaining, sent.saturating_add(hold));
         self.last = Answer { sent, at, reset_at, remaining, until };
         self.pace.count(cost);
