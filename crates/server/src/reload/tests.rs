@@ -102,7 +102,7 @@ async fn a_file_on_a_disk_that_hangs_does_not_stop_the_worker() {
         // Without a receiver, it is too late.
         let _ = served.send(());
     };
-    let (reloaded, ()) = tokio::join!(reloader.dry_run(), serving);
-    assert!(reloaded.unwrap().applied.is_empty());
+    let (outcome, ()) = tokio::join!(reloader.dry_run(), serving);
+    assert!(outcome.unwrap().applied.is_empty());
     assert!(disk.join().unwrap(), "the worker was blocked");
 }
