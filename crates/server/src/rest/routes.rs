@@ -1,19 +1,26 @@
 //! The route table: the handler of a path, its name in metrics and logs, and the errors it answers
 //! with.
 
-use axum::{Router, http::Method, routing::MethodRouter};
+use axum::{
+    Router,
+    extract::Request,
+    http::Method,
+    middleware::{Next, from_fn},
+    response::IntoResponse as _,
+    routing::MethodRouter,
+};
 use hyper_util::service::TowerToHyperService;
 
 use super::{
     error::{self, ApiError, ErrorFormat},
+    query,
     state::RestState,
 };
 
 /// Routes that share an error format.
 #[derive(Default)]
 pub(super) struct Routes {
-    router: Router<RestState>,
-    entries: Vec<Route>,
+    entries: Vec<(Route, MethodRouter<RestState>)>,
     /// Prefixes whose unknown paths have a format of their own.
     prefixes: Vec<(&'static str, ErrorFormat)>,
 }
@@ -63,15 +70,16 @@ impl Routes {
         methods: MethodRouter<RestState>,
         on_timeout: fn() -> ApiError,
     ) -> Self {
-        let Self { router, mut entries, prefixes } = self;
+        let Self { mut entries, prefixes } = self;
         let (errors, queries) = (ErrorFormat::default(), Queries::ReadBy(&[]));
-        entries.push(Route { template: template.to_owned(), errors, on_timeout, queries });
-        Self { router: router.route(template, methods), entries, prefixes }
+        let route = Route { template: template.to_owned(), errors, on_timeout, queries };
+        entries.push((route, methods));
+        Self { entries, prefixes }
     }
 
     /// Lets requests with `methods` to the last route have query parameters.
     pub(super) fn reading_queries(mut self, methods: &'static [Method]) -> Self {
-        if let Some(route) = self.entries.last_mut() {
+        if let Some((route, _)) = self.entries.last_mut() {
             route.queries = Queries::ReadBy(methods);
         }
         self
@@ -79,7 +87,7 @@ impl Routes {
 
     /// Lets all requests to the routes so far have query parameters.
     pub(super) fn accepting_queries(mut self) -> Self {
-        for route in &mut self.entries {
+        for (route, _) in &mut self.entries {
             route.queries = Queries::Accepted;
         }
         self
@@ -87,7 +95,7 @@ impl Routes {
 
     /// Gives the routes so far this error format.
     pub(super) fn errors(mut self, format: ErrorFormat) -> Self {
-        for route in &mut self.entries {
+        for (route, _) in &mut self.entries {
             route.errors = format;
         }
         self
@@ -102,7 +110,6 @@ impl Routes {
     /// Adds the routes of `other`.
     pub(super) fn merge(self, other: Self) -> Self {
         Self {
-            router: self.router.merge(other.router),
             entries: [self.entries, other.entries].concat(),
             prefixes: [self.prefixes, other.prefixes].concat(),
         }
@@ -111,20 +118,21 @@ impl Routes {
     /// The templates of all paths.
     #[cfg(test)]
     pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().map(|route| route.template.as_str())
+        self.entries.iter().map(|(route, _)| route.template.as_str())
     }
 
     pub(super) fn with(self, state: RestState) -> (TowerToHyperService<Router>, RouteTable) {
-        let router = self
-            .router
-            .fallback(error::no_such_route)
-            .method_not_allowed_fallback(error::no_such_method)
-            .with_state(state);
+        let mut router = Router::new();
         let mut by_path = matchit::Router::new();
-        for route in self.entries {
+        for (route, methods) in self.entries {
+            router = router.route(&route.template, route.refusing_queries(methods));
             // Axum matches paths in the same way, and has panicked if this template is invalid.
             let _ = by_path.insert(route.template.clone(), route);
         }
+        let router = router
+            .fallback(error::no_such_route)
+            .method_not_allowed_fallback(error::no_such_method)
+            .with_state(state);
         let below = self.prefixes.into_iter();
         let table = RouteTable {
             by_path,
@@ -132,6 +140,17 @@ impl Routes {
             unknown_below: below.map(|(at, format)| (at, Route::unknown(format))).collect(),
         };
         (TowerToHyperService::new(router), table)
+    }
+}
+
+// === impl Queries ===
+
+impl Queries {
+    fn check(self, method: &Method, query: Option<&str>) -> Result<(), ApiError> {
+        let (Self::ReadBy(readers), Some(query)) = (self, query) else { return Ok(()) };
+        // The handlers of GET answer HEAD, too.
+        let reader = if *method == Method::HEAD { &Method::GET } else { method };
+        if readers.contains(reader) { Ok(()) } else { query::refuse(method, query) }
     }
 }
 
@@ -146,14 +165,24 @@ impl Route {
         Self { template, errors, on_timeout: || ApiError::TimedOut, queries }
     }
 
-    /// Returns true if requests with `method` may have query parameters.
-    pub(super) fn accepts_queries(&self, method: &Method) -> bool {
-        // The handlers of GET answer HEAD, too.
-        let method = if *method == Method::HEAD { &Method::GET } else { method };
-        match self.queries {
-            Queries::ReadBy(methods) => methods.contains(method),
-            Queries::Accepted => true,
+    /// Refuses query parameters that a request with `method` does not read. For the fast path; the
+    /// router refuses them itself.
+    pub(super) fn check_query(&self, method: &Method, query: Option<&str>) -> Result<(), ApiError> {
+        self.queries.check(method, query)
+    }
+
+    /// Refuses query parameters before handlers run. Methods without a handler are a 405 in any case.
+    fn refusing_queries(&self, methods: MethodRouter<RestState>) -> MethodRouter<RestState> {
+        let queries = self.queries;
+        if matches!(queries, Queries::Accepted) {
+            return methods;
         }
+        methods.route_layer(from_fn(move |request: Request, next: Next| async move {
+            match queries.check(request.method(), request.uri().query()) {
+                Ok(()) => next.run(request).await,
+                Err(error) => error.into_response(),
+            }
+        }))
     }
 
     /// The template, unless the path is unknown.

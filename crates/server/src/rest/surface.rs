@@ -28,7 +28,6 @@ use super::{
     client::Peer,
     error::{self, ApiError, ErrorFormat},
     fast_path::{FastPath, FastRoute, InboundBody, Outcome},
-    query,
     request_metrics::{Answered, RequestMetrics},
     routes::{Route, RouteTable},
     state::UseCases,
@@ -121,16 +120,13 @@ impl Surface {
         id: &RequestId,
         route: &Route,
     ) -> Outcome<B> {
-        if let Some(query) = request.uri().query()
-            && !route.accepts_queries(request.method())
-            && let Err(error) = query::refuse(request.method(), query)
-        {
-            let (head, body) = request.into_parts();
-            let response = error.respond(route.errors, id);
-            return (Ok(response), UnreadBody::new(head.version, &head.headers, body));
-        }
         let timeout = self.around.request_timeout.get();
         if let Some(fast) = fast {
+            if let Err(error) = route.check_query(request.method(), request.uri().query()) {
+                let (head, body) = request.into_parts();
+                let response = error.respond(route.errors, id);
+                return (Ok(response), UnreadBody::new(head.version, &head.headers, body));
+            }
             return self.fast_path.answer(fast, request, peer, id, timeout).await;
         }
         let (request, held) = Held::hold(request);
