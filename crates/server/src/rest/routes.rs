@@ -221,7 +221,8 @@ mod tests {
     fn a_late_increment_is_unconfirmed() {
         let routes = rest::routes(None, false);
         let status = |template: &str| {
-            let route = routes.entries.iter().find(|route| route.template == template).unwrap();
+            let mut routes = routes.entries.iter().map(|(route, _)| route);
+            let route = routes.find(|route| route.template == template).unwrap();
             (route.on_timeout)().status().as_u16()
         };
         assert_eq!(status("/api/v1/quotas/{id}/usage/increment"), 503);
