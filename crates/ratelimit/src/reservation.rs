@@ -12,7 +12,7 @@
 //! - It never raises the rate at which a limit's units return, even if there is one: a hash of 64
 //!   bits can be made to collide by a client who chooses request ids.
 //! - An id names only keys of rules, and a bounded number of them.
-//! - Without the store, nothing is taken on the word of an id alone: see [`InForce::by_rule`].
+//! - Without the store, nothing is taken on the word of an id alone (`InForce::by_rule`).
 
 mod codec;
 
