@@ -30,7 +30,7 @@ const MAX_NAME_CHARS: usize = 64;
 #[cold]
 pub(super) fn refuse(method: &Method, query: &str) -> Result<(), ApiError> {
     let hint = match *method {
-        Method::POST | Method::PUT => "it belongs into the JSON body",
+        Method::POST | Method::PUT => "it belongs in the JSON body",
         _ => "this request has none",
     };
     let unexpected = |(name, _): (Cow<'_, str>, _)| {

@@ -129,7 +129,7 @@ async fn parameters_that_belong_into_the_body_change_nothing() {
     let check = r#"{"scope":"user","identifier":"u1"}"#;
     let refused = server.post(&format!("{CHECK}?dry_run=true&cost=5"), check).await;
     assert_eq!(listed(&refused), unknown(&["dry_run", "cost"]));
-    let expected = "unknown query parameter \"dry_run\"; it belongs into the JSON body";
+    let expected = "unknown query parameter \"dry_run\"; it belongs in the JSON body";
     assert_eq!(refused.details()[0].1, expected);
     assert_eq!(server.check_user("u1").await.json()["remaining"], 6);
 
