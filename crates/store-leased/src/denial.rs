@@ -15,7 +15,7 @@ pub(crate) struct Denial {
 
 impl Denial {
     /// What an answer says about the next calls. It is not repeated when the cost may be admitted,
-    /// and nobody is told to retry before it is.
+    /// and its `retry_after` is never too short.
     pub(crate) fn learned(
         check: &Check<'_>,
         outcome: &Outcome,

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_beyond_the_bound_are_dropped_while_nobody_reads() {
+    fn lines_beyond_the_bound_are_dropped_while_the_log_is_not_read() {
         let (reader, writer) = pipe().unwrap();
         let queue = LineQueue::start(writer, counter()).unwrap();
         // More than fits into the pipe, a write and the queue.
@@ -165,7 +165,7 @@ mod tests {
         }
         let dropped = queue.dropped().get();
         assert!(dropped > 0 && dropped < count, "{dropped}");
-        // Nobody reads: this is bounded.
+        // The log is not read: this wait is bounded.
         queue.flush(Duration::ZERO);
 
         let written = count - dropped;
