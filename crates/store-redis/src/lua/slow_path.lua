@@ -20,8 +20,9 @@
 --          the cost, then the limit and the window or, for buckets, the microseconds per token (0
 --          if not a whole number) and the burst; and a zero-terminated text that the file of the
 --          algorithm describes
--- Returns for each key: 0 (denied on its own), 1 (allowed) or 2 (allowed because its lease exists: nothing
--- was taken), the time of the decision, the leases and grants, for lease the units granted and the end of the grant, and the numbers of the algorithm.
+-- Returns for each key: 0 (denied on its own), 1 (allowed) or 2 (allowed because its lease exists:
+-- nothing was taken), the time of the decision, the leases and grants, for lease the units granted
+-- and the end of the grant, and the numbers of the algorithm.
 -- Returns only the time if it is in none of the listed calendar periods.
 
 local MAX_PENDING, MAX_ENDS, MAX_SETTLED = 128, 4, 16
