@@ -20,7 +20,7 @@ use crate::{SharedDynamoDb, Skip, port, process::Process, wait_until};
 const ATTEMPTS: usize = 10;
 
 /// Time for the port of a dead server to close, and for a restarted one to bind it.
-const PORT_TIMEOUT: Duration = Duration::from_secs(10);
+const PORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A DynamoDB Local without tables, killed when dropped.
 ///

@@ -24,7 +24,7 @@ const USER: &str = "headgate";
 const PASSWORD: &str = "correct-horse";
 
 /// Time for the port of a dead broker to close, and for a restarted one to bind it.
-const PORT_TIMEOUT: Duration = Duration::from_secs(10);
+const PORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An Apache Kafka broker that is its own controller. Killed when dropped, and its folder removed.
 ///

@@ -23,7 +23,7 @@ const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 
 /// Time for the port of a dead server to close, and for a restarted one to bind it.
-const PORT_TIMEOUT: Duration = Duration::from_secs(10);
+const PORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A PostgreSQL server. Stopped when dropped, and its folder removed.
 ///

@@ -22,7 +22,7 @@ pub use self::{
 use crate::{SharedRedis, Skip, port, process::Process, wait_until};
 
 /// Time for the port of a dead server to close, and for a restarted one to bind it.
-const PORT_TIMEOUT: Duration = Duration::from_secs(10);
+const PORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A Redis server. Killed when dropped, and its folder removed.
 ///

@@ -14,7 +14,7 @@ use std::{
 
 use headgate_testkit::{Postgres, require, wait_until};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Set for tests that run in a process of their own.
 const CHILD: &str = "HEADGATE_TESTKIT_CHILD";

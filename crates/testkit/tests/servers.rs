@@ -12,7 +12,7 @@ use std::{
 
 use headgate_testkit::{Redis, RedisCluster, Sentinel, require, wait_until};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// 2026-02-23T10:00:00Z.
 const START: u64 = 1_771_840_800_000_000;

@@ -159,6 +159,7 @@ fn calls_to_the_store_and_the_database_are_spans_of_their_request() {
         ENABLED,
         (ENDPOINT, &collector.url()),
         ("HEADGATE__REDIS__URL", &redis.url()),
+        ("HEADGATE__REDIS__TIMEOUT_MS", "30000"),
         ("HEADGATE__AUTH__MODE", "off"),
         ("HEADGATE__OBSERVABILITY__TRACE__SAMPLE_RATE", "0"),
     ]);

@@ -1,6 +1,6 @@
 //! Limits by key: API keys, headers, claims, and requests without one.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::body::Body;
 use headgate_guard::{
@@ -154,7 +154,7 @@ async fn a_class_without_an_allowance_by_key_is_not_limited() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn redis_sees_a_digest_instead_of_the_api_key() {
     let redis = require!(Redis::start());
-    let config = RedisConfig::from_url(&redis.url()).unwrap();
+    let config = RedisConfig::from_url(&redis.url()).unwrap().timeout(Duration::from_secs(30));
     let guard = guard(Backend::on(Arc::new(RedisStore::connect(config))));
     let server = server(&guard, KeyExtractor::api_key(), MissingKey::Refuse).await;
     let get = async || server.get("/", &[("x-api-key", "s3cr3t")]).await.status().as_u16();

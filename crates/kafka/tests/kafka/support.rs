@@ -11,7 +11,7 @@ use rdkafka::{
 use tokio::time::timeout;
 
 /// Timeout on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A minimal message.
 pub(crate) fn message<'a>(topic: &'a str, subject: &'a str, payload: &'a str) -> Message<'a> {

@@ -122,7 +122,7 @@ async fn a_write_that_waits_for_a_lock_times_out(home: &Home) {
     };
     console.run(lock).await;
     let write = try_write(&database, RuleChange::Create(spec("u1", 60)), 0);
-    let error = tokio::time::timeout(Duration::from_secs(15), write).await.unwrap().unwrap_err();
+    let error = tokio::time::timeout(Duration::from_secs(60), write).await.unwrap().unwrap_err();
     assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
     console.run("ROLLBACK").await;
     create(&database, spec("u1", 60), 0).await;

@@ -8,7 +8,10 @@ use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require};
 use serde_json::{Value, json};
 
-use crate::harness::{CHECK, RULES, Server};
+use crate::{
+    harness::{CHECK, RULES, Server},
+    redis::{PATIENT, ready},
+};
 
 /// Long enough that nothing refills during a test.
 const FOREVER: i64 = 8_640_000;
@@ -127,9 +130,11 @@ async fn overrides_of_a_server_apply_and_stay_with_its_last_rules() {
 async fn a_service_and_the_server_count_together() {
     let redis = require!(Redis::start());
     let url = redis.url();
-    let server = Server::start(&[("redis.url", url.as_str())]).await;
+    let server = Server::start(&[("redis.url", url.as_str()), PATIENT]).await;
+    ready(&server).await;
     server.create_rule(&rule("exports", 3)).await;
-    let store = RedisStore::connect(RedisConfig::from_url(&url).unwrap());
+    let store =
+        RedisStore::connect(RedisConfig::from_url(&url).unwrap().timeout(Duration::from_secs(30)));
     let rules = RuleSet::on(Arc::new(store));
     follow(&server, &rules).refresh().await.unwrap();
     assert_eq!(check(&rules, "u1").await, Some((true, 2, "exports".to_owned())));

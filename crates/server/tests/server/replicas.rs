@@ -176,6 +176,7 @@ async fn started_with_both_down_it_serves_and_recovers() {
         ("database.url", database.as_str()),
         ("database.connect_timeout_seconds", "1"),
         ("redis.url", store.as_str()),
+        ("redis.timeout_ms", "30000"),
         ("ratelimit.refresh_interval_seconds", "1"),
     ];
     let server = Server::start(&keys).await;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::{
     load::Load,
-    support::{acquire, acquire_eventually, per_minute, runtime, store},
+    support::{TEST_TIMEOUT, acquire, acquire_eventually, per_minute, runtime, store},
 };
 
 #[test]
@@ -108,7 +108,8 @@ fn a_hanging_redis_opens_the_circuit_breaker() {
             let error = acquire(&store, "k", &limit).await.unwrap_err();
             assert!(matches!(error, StoreError::BreakerOpen), "{error}");
         }
-        assert!(began.elapsed() < timeout, "{:?} for 1,000 refusals", began.elapsed());
+        // None of them waits, which would take 1,000 times as long.
+        assert!(began.elapsed() < 50 * timeout, "{:?} for 1,000 refusals", began.elapsed());
         redis.resume();
     });
 }
@@ -155,7 +156,7 @@ fn every_failure_mode_decides_during_an_outage() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(5), back).await.expect("healed within 5 s");
+        tokio::time::timeout(TEST_TIMEOUT, back).await.expect("healed");
     });
 }
 

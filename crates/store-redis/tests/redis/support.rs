@@ -9,7 +9,7 @@ use headgate_testkit::Redis;
 use tokio::{runtime::Runtime, task::JoinSet};
 
 /// Timeout of tests, which share two cores with the servers.
-pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()

@@ -67,7 +67,8 @@ fn changes_are_notified_without_polling() {
         let writer = home.open().service_configs();
         for n in [20, 30, 40] {
             put(&writer, events(n), None).await.unwrap();
-            running.until(Duration::from_secs(2), |running| running.limit() == n).await;
+            // Sooner than the next poll.
+            running.until(Duration::from_secs(20), |running| running.limit() == n).await;
         }
         assert_eq!(running.relay.source(), Source::Document { version: 4 });
     });

@@ -10,7 +10,10 @@ use super::{
     client::{Client, of, request, taking},
     counted, metric, start_with,
 };
-use crate::harness::{CHECK, RULES, Server};
+use crate::{
+    harness::{CHECK, RULES, Server},
+    redis::{PATIENT, ready},
+};
 
 /// Long enough that nothing refills during a test.
 const FOREVER: i64 = 8_640_000;
@@ -172,9 +175,10 @@ async fn too_many_rules_or_entries_are_an_error_that_says_what_to_do() {
 async fn rules_and_files_are_decided_in_one_call_and_by_the_fail_mode_of_the_rule() {
     let redis = require!(Redis::start());
     let url = redis.url();
-    let keys = [("redis.url", url.as_str()), ("envoy.rules", "true")];
+    let keys = [("redis.url", url.as_str()), PATIENT, ("envoy.rules", "true")];
     let server = start_with(DOMAINS, &keys).await;
     let client = Client::connect(server.grpc_address).await;
+    ready(&server).await;
     let mut strict = rule("strict", &json!({"mailbox": "m1"}), &[], 100);
     strict["fail_mode"] = "closed".into();
     server.create_rule(&strict).await;
