@@ -29,9 +29,11 @@ pub(super) struct Gateway(Nginx);
 
 impl Gateway {
     /// Starts a gateway whose plugin calls `headgate`; `conf` is more of its configuration, as Lua.
+    /// Unless it has a timeout, calls of a busy machine may take long.
     pub(super) async fn start(headgate: SocketAddr, conf: &str) -> Result<Self, Skip> {
         let (host, port) = (headgate.ip(), headgate.port());
-        Self::start_with(&format!("host = \"{host}\", port = {port}, {conf}"), "").await
+        let patience = if conf.contains("timeout") { "" } else { "timeout = 60000, " };
+        Self::start_with(&format!("host = \"{host}\", port = {port}, {patience}{conf}"), "").await
     }
 
     /// Starts a gateway with this configuration of the plugin, and more of nginx.
