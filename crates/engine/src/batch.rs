@@ -236,6 +236,17 @@ mod tests {
     }
 
     #[test]
+    fn a_check_of_another_subject_differs_in_nothing_else() {
+        let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
+        let key = |name| Key::new(name).unwrap();
+        let check = Check::new(key("u1"), &limit, Cost::new(2).unwrap()).unwrap();
+        let check = check.with_fail_mode(FailMode::Closed).with_mode(CheckMode::Probe);
+        let other = check.with_key(key("u2"));
+        assert_eq!((other.key(), other.cost()), (key("u2"), check.cost()));
+        assert_eq!((other.fail_mode(), other.mode()), (FailMode::Closed, CheckMode::Probe));
+    }
+
+    #[test]
     fn batches_are_bounded_and_have_no_duplicate_keys() {
         let limit = Limit::token_bucket(5, Duration::from_secs(1)).unwrap();
         let check = |key| Check::new(key, &limit, Cost::ONE).unwrap();

@@ -187,11 +187,13 @@ mod tests {
     fn a_hold_is_at_most_a_tenth_of_the_window() {
         let policy = LeasePolicy::new(10, 200).unwrap();
         let seconds = Duration::from_secs;
+        assert_eq!((policy.share_percent(), policy.hold_ms()), (10, 200));
         assert_eq!(policy.for_window(seconds(2)), Ok(policy));
         let error = policy.for_window(seconds(1)).unwrap_err();
         assert_eq!(error.to_string(), "hold_ms must be at most 100, a tenth of the window");
         assert_eq!(policy.shortened_to(seconds(2)), policy);
         assert_eq!(policy.shortened_to(seconds(1)).to_string(), "10%/100ms");
+        assert_eq!(policy.shortened_to(Duration::from_millis(100)).hold_ms(), 10);
         assert_eq!(policy.shortened_to(Duration::from_millis(99)), LeasePolicy::OFF);
         assert_eq!(LeasePolicy::max_hold_ms(Duration::MAX), 1_000);
     }

@@ -199,3 +199,22 @@ fn a_calendar_counts_only_the_current_period() {
     assert!(limit.admit(&mut state, five, first));
     assert_eq!(limit.reset_after(&state, first), 86_400_000_000);
 }
+
+#[test]
+fn an_overdraft_takes_what_is_left_and_a_bounded_debt() {
+    let now = Timestamp::from_micros(1_700_000_000_000_000);
+    let calendar = Limit::calendar(10, Period::Day, "UTC").unwrap();
+    let others = Algorithm::ALL
+        .into_iter()
+        .filter(|algorithm| !matches!(algorithm, Algorithm::Calendar | Algorithm::Concurrency));
+    let others = others.map(|algorithm| Limit::new(algorithm, 10, MINUTE).unwrap());
+    for limit in others.chain([calendar]) {
+        let mut state = State::default();
+        assert_eq!(limit.room(&state, now), 10 + Limit::MAX_DEBT * 10, "{limit:?}");
+        limit.record(&mut state, Cost::new(30).unwrap(), now);
+        assert_eq!((limit.remaining(&state, now), limit.debt(&state, now)), (0, 20), "{limit:?}");
+        assert_eq!(limit.room(&state, now), Limit::MAX_DEBT * 10 - 20, "{limit:?}");
+    }
+    let places = Limit::concurrency(10, MINUTE).unwrap();
+    assert_eq!(places.room(&State::default(), now), 10, "places have no debt");
+}

@@ -243,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn places_without_a_name_are_taken_for_the_longest_lease() {
+        let limit = Concurrency { limit: 3, window: 1_000 };
+        let mut state = State::default();
+        assert!(state.is_empty());
+        assert!(limit.admit(&mut state, Cost::new(2).unwrap(), NOW));
+        assert!(!state.is_empty());
+        assert_eq!((limit.remaining(&state, NOW), limit.room(&state, NOW)), (1, 1));
+        assert!(!limit.admit(&mut state, Cost::new(2).unwrap(), NOW.plus(999)));
+        assert_eq!(state.len(), 1);
+        assert!(limit.admit(&mut state, Cost::new(2).unwrap(), NOW.plus(1_000)));
+        assert_eq!(state.holders().map(|it| it.end).collect::<Vec<_>>(), [1_002_000]);
+    }
+
+    #[test]
     fn a_lowered_limit_waits_until_enough_leases_have_ended() {
         let lowered = Concurrency { limit: 2, window: 1_000 };
         let state: State =

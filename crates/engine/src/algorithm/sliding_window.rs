@@ -314,8 +314,10 @@ mod tests {
         assert_eq!(state, [rest(0, 1), rest(1, 1), rest(3, 4), rest(4, 5)].into_iter().collect());
         state.remove_oldest(3);
         assert_eq!(state, [rest(3, 3), rest(4, 5)].into_iter().collect());
+        assert!(!state.is_empty());
         state.remove_until(Timestamp::from_micros(first + 9), 100);
         assert_eq!(state, State::default());
+        assert!(state.is_empty());
     }
 
     #[test]
@@ -332,5 +334,41 @@ mod tests {
             };
             assert_eq!(of(&abridged), of(&state), "{cost:?}");
         }
+    }
+
+    #[test]
+    fn an_abridged_log_has_an_entry_for_what_leaves_and_one_for_the_rest() {
+        let entries = |total, leaving| {
+            let state = State::abridged(total, 90, leaving);
+            assert_eq!(state.total, total);
+            state.entries().map(|entry| (entry.at, entry.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(entries(0, None), []);
+        assert_eq!(entries(7, None), [(90, 7)]);
+        assert_eq!(entries(7, Some((0, 50))), [(90, 7)]);
+        assert_eq!(entries(7, Some((3, 50))), [(50, 3), (90, 4)]);
+        assert_eq!(entries(7, Some((3, 90))), [(90, 7)]);
+        assert_eq!(entries(7, Some((7, 50))), [(90, 7)]);
+    }
+
+    #[test]
+    fn a_log_is_long_if_more_is_in_the_window_than_it_looks_at() {
+        let most = SlidingWindow::MAX_FORESEEN;
+        let window = SlidingWindow { limit: 2_000, window: WINDOW };
+        let is_long = |entries, now| window.is_long(&log(iter::repeat_n(1, entries)), now);
+        assert!(!is_long(most, NOW));
+        assert!(is_long(most + 1, NOW));
+        assert!(is_long(2 * most, NOW));
+        // The first of them leaves.
+        let later = NOW.plus(WINDOW / 2);
+        assert!(!is_long(most + 1, later));
+        assert!(is_long(most + 2, later));
+    }
+
+    #[test]
+    fn units_of_the_same_time_are_one_entry() {
+        let state: State =
+            [Entry { at: 1, count: 2 }, Entry { at: 1, count: 3 }].into_iter().collect();
+        assert_eq!(state.entries().collect::<Vec<_>>(), [Entry { at: 1, count: 5 }]);
     }
 }
