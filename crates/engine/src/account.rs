@@ -307,4 +307,44 @@ mod tests {
         assert!(account.permits(&check, Verb::Refund, now));
         assert!(!account.permits(&check, Verb::Commit(LeaseId::from(999_999)), now));
     }
+
+    #[test]
+    fn grants_have_few_different_ends() {
+        let now = Timestamp::from_micros(1_000_000);
+        let limit = Limit::token_bucket(100, Duration::from_secs(60)).unwrap();
+        let mut account = Account::default();
+        let mut grant = |hold_ms| {
+            let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+            let extra = Extra::new(2, Duration::from_millis(hold_ms));
+            account.act(&check.with_extra(extra), Verb::Lease, now, true)
+        };
+        for hold_ms in [200, 400, 600, 800] {
+            assert!(grant(hold_ms).is_some(), "{hold_ms}");
+        }
+        assert_eq!(grant(1_000), None, "a fifth end");
+        assert!(grant(200).is_some(), "an end that there is already");
+    }
+
+    #[test]
+    fn an_account_ends_with_all_that_it_holds() {
+        let now = Timestamp::from_micros(1_000_000);
+        let limit = Limit::token_bucket(10, Duration::from_secs(10)).unwrap();
+        let check =
+            |cost| Check::new(Key::new("u").unwrap(), &limit, Cost::new(cost).unwrap()).unwrap();
+        let mut account = Account::default();
+        assert_eq!(account.next_end(), Timestamp::from_micros(u64::MAX));
+        assert_eq!(account.ends_at(&limit, now), now);
+        // The granted units count as taken when they end, after a second.
+        let extra = Extra::new(2, Duration::from_secs(1));
+        account.act(&check(5).with_extra(extra), Verb::Lease, now, true);
+        assert_eq!(account.next_end(), now.plus(1_000_000));
+        assert_eq!(account.ends_at(&limit, now), now.plus(7_000_000));
+
+        let (id, lease) = (LeaseId::from(1), Duration::from_millis(500));
+        account.perform(&check(1), Verb::Reserve { id, lease }, now);
+        assert_eq!(account.next_end(), now.plus(500_000));
+        let settled = check(1).spent(crate::Spent::within_the_limit(1));
+        account.perform(&settled, Verb::Commit(id), now);
+        assert_eq!(account.next_end(), now.plus(500_000), "a repeated settlement is recognised");
+    }
 }

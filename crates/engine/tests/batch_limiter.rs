@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use headgate::{
-    Batch, BatchLimiter, Check, Cost, Key, Limit, ManualClock, SettleError, Spent, Timestamp,
+    Batch, BatchLimiter, Check, CheckMode, Cost, Key, Limit, ManualClock, ReserveError,
+    SettleError, Spent, Timestamp,
 };
 use headgate_store_memory::MemoryStore;
 
@@ -32,7 +33,10 @@ async fn reservations_are_committed_cancelled_or_expire() {
     clock.advance(lease);
     assert!(limiter.check(&batch).await.unwrap().allowed, "the reservation expired");
     assert!(!limiter.commit(expired).await.unwrap());
-    assert!(limiter.reserve(&batch, Duration::ZERO).await.is_err());
+    for lease in [Duration::ZERO, Duration::from_hours(2)] {
+        let refused = limiter.reserve(&batch, lease).await.unwrap_err();
+        assert!(matches!(refused, ReserveError::Lease(_)), "{refused}");
+    }
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -155,4 +159,43 @@ async fn a_charge_reports_the_units_that_are_left_and_not_the_places() {
     let (reservation, _) = limiter.reserve(&batch, LEASE).await.unwrap();
     let usage = limiter.charge(&reservation, 10, LEASE).await.unwrap();
     assert_eq!(usage.held, 30);
+}
+
+#[tokio::test]
+async fn a_charge_reports_the_fewest_units_of_the_limits_that_it_charged() {
+    let limiter = BatchLimiter::new(MemoryStore::default());
+    let limit = Limit::token_bucket(100, MINUTE).unwrap();
+    let check =
+        |name, cost| Check::new(Key::new(name).unwrap(), &limit, Cost::new(cost).unwrap()).unwrap();
+    let batch = Batch::new([check("a", 1), check("b", 40), check("c", 50)]).unwrap();
+    let (reservation, _) = limiter.reserve(&batch, LEASE).await.unwrap();
+    let usage = limiter.charge_each(&reservation, &[0, 10, 10], LEASE).await.unwrap();
+    assert_eq!(usage.held, 30);
+}
+
+#[tokio::test]
+async fn a_permit_holds_its_places_until_it_is_released_or_ends() {
+    let (clock, limiter) = limiter();
+    let units = Limit::token_bucket(100, MINUTE).unwrap();
+    let places = Limit::concurrency(2, MINUTE).unwrap();
+    let brief = Limit::concurrency(2, LEASE / 2).unwrap();
+    let check = |name, limit| Check::new(Key::new(name).unwrap(), limit, Cost::ONE).unwrap();
+    // What is only shown is not held, and its longest lease does not count.
+    let shown = check("shown", &brief).with_mode(CheckMode::Report);
+    let batch = Batch::new([check("units", &units), check("places", &places), shown]).unwrap();
+    let held = async || limiter.holders(check("places", &places), 10).await.unwrap().taken;
+
+    let (permit, _) = limiter.acquire(&batch, LEASE).await.unwrap();
+    assert_eq!((permit.expires_at(), held().await), (START + LEASE, 1));
+    clock.advance(LEASE / 2);
+    let renewed = limiter.renew(&permit, LEASE).await.unwrap();
+    assert_eq!((renewed, held().await), (START + LEASE / 2 + LEASE, 1));
+    assert!(limiter.release(permit).await.unwrap());
+    assert_eq!(held().await, 0);
+
+    let (late, _) = limiter.acquire(&batch, LEASE).await.unwrap();
+    clock.advance(LEASE);
+    assert!(!limiter.release(late).await.unwrap(), "its lease had ended");
+    let holders = limiter.holders(check("units", &units), 10).await;
+    assert!(holders.is_err(), "units have no holders: {holders:?}");
 }

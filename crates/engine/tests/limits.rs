@@ -218,3 +218,12 @@ fn an_overdraft_takes_what_is_left_and_a_bounded_debt() {
     let places = Limit::concurrency(10, MINUTE).unwrap();
     assert_eq!(places.room(&State::default(), now), 10, "places have no debt");
 }
+
+#[test]
+fn the_last_day_of_the_calendar_has_an_end() {
+    let limit = Limit::calendar(1, Period::Day, "UTC").unwrap();
+    let mut state = State::default();
+    let now = Timestamp::from_micros(i64::MAX as u64);
+    assert!(limit.admit(&mut state, Cost::ONE, now));
+    assert_eq!((limit.remaining(&state, now), limit.reset_after(&state, now)), (0, 1));
+}

@@ -192,6 +192,10 @@ mod tests {
         let reserved = Units { reserved: 7, ..units(3) };
         let held = QuotaUsage::new(&policy, span.clone(), reserved, start);
         assert_eq!((held.remaining, held.exceeded), (0, false), "reserved units may come back");
+        let (used, closed_at) = (3, None);
+        let stored =
+            PeriodUsage { span, limit: 10, used, reserved: 7, closed_at, updated_at: start };
+        assert_eq!(stored.taken(), 10);
     }
 
     #[test]

@@ -184,3 +184,101 @@ impl Account {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Check, Extra, Key, LeaseId, Standing};
+
+    const START: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+    const SECOND: u64 = 1_000_000;
+    const WINDOW: Duration = Duration::from_secs(60);
+
+    fn check(limit: &Limit, cost: u64) -> Check<'_> {
+        Check::new(Key::new("u").unwrap(), limit, Cost::new(cost).unwrap()).unwrap()
+    }
+
+    fn reserve(id: u64, seconds: u64) -> Verb {
+        Verb::Reserve { id: LeaseId::from(id), lease: Duration::from_secs(seconds) }
+    }
+
+    /// An account of one unit at each of `entries` milliseconds from the start, and the time after
+    /// them.
+    fn with_log(limit: &Limit, entries: u64) -> (Account, Timestamp) {
+        let mut account = Account::default();
+        for i in 0..entries {
+            account.perform(&check(limit, 1), Verb::Acquire, START.plus(i * 1_000));
+        }
+        (account, START.plus(entries * 1_000))
+    }
+
+    /// What a denial says about this cost.
+    fn denial(account: &Account, limit: &Limit, verb: Verb, cost: u64, now: Timestamp) -> Outcome {
+        account.outcome(limit, verb, Cost::new(cost).unwrap(), now, false)
+    }
+
+    /// The time from `now` until the first `entries` have left the window.
+    fn leaves(entries: u64, now: Timestamp) -> Duration {
+        WINDOW - Duration::from_micros(now.since(START.plus((entries - 1) * 1_000)))
+    }
+
+    #[test]
+    fn an_answer_about_a_long_log_counts_what_is_granted() {
+        let limit = Limit::sliding_window(1_000, WINDOW).unwrap();
+        let (mut account, now) = with_log(&limit, 299);
+        let extra = Extra::new(10, Duration::from_secs(1));
+        account.act(&check(&limit, 1).with_extra(extra), Verb::Lease, now, true).unwrap();
+        let denied = denial(&account, &limit, Verb::Acquire, 700, now);
+        assert_eq!(denied.remaining, 690);
+        assert_eq!(denied.retry_after, leaves(10, now));
+    }
+
+    #[test]
+    fn an_answer_about_a_long_log_waits_for_a_debt() {
+        let limit = Limit::sliding_window(400, WINDOW).unwrap();
+        let (mut account, now) = with_log(&limit, 300);
+        account.perform(&check(&limit, 1), reserve(1, 3_600), now);
+        account.record(&limit, 150, now);
+        let denied = denial(&account, &limit, Verb::Acquire, 1, now);
+        assert_eq!(denied.remaining, 0);
+        assert_eq!(denied.retry_after, leaves(52, now));
+    }
+
+    #[test]
+    fn an_answer_about_a_long_log_does_not_foresee_expiries() {
+        let limit = Limit::sliding_window(300, WINDOW).unwrap();
+        let (mut account, now) = with_log(&limit, 299);
+        account.perform(&check(&limit, 1), reserve(1, 2), now);
+        let denied = denial(&account, &limit, reserve(2, 2), 1, now);
+        assert_eq!(denied.retry_after, leaves(1, now), "not the two seconds of the reservation");
+        let used = account.outcome(&limit, reserve(1, 2), Cost::ONE, now, true);
+        let expires_at = now.plus(2 * SECOND);
+        assert_eq!(used.reservation(), Some(Standing::Pending { held: 1, expires_at }));
+    }
+
+    #[test]
+    fn an_answer_about_a_long_log_waits_for_room_for_a_reservation() {
+        let limit = Limit::sliding_window(1_000, WINDOW).unwrap();
+        let (mut account, now) = with_log(&limit, 300);
+        for i in 0..Lease::MAX_PENDING as u64 {
+            account.perform(&check(&limit, 1), reserve(i, 70 + i), now);
+        }
+        let crowded = denial(&account, &limit, reserve(1_000, 5), 1, now);
+        assert_eq!(crowded.retry_after, Duration::from_secs(70));
+        let another = denial(&account, &limit, Verb::Acquire, 573, now);
+        assert_eq!(another.retry_after, leaves(1, now), "it needs no room");
+    }
+
+    #[test]
+    fn a_grant_that_ends_makes_no_room_for_a_reservation() {
+        let limit = Limit::token_bucket(1_000, WINDOW).unwrap();
+        let mut account = Account::default();
+        for i in 0..Lease::MAX_PENDING as u64 {
+            account.perform(&check(&limit, 1), reserve(i, 5 + i), START);
+        }
+        let extra = Extra::new(10, Duration::from_secs(1));
+        account.act(&check(&limit, 1).with_extra(extra), Verb::Lease, START, true).unwrap();
+        let crowded = denial(&account, &limit, reserve(1_000, 5), 1, START);
+        assert_eq!(crowded.retry_after, Duration::from_secs(5));
+    }
+}

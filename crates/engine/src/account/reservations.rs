@@ -156,3 +156,66 @@ impl Account {
         self.lease(id).map(|found| self.leases.remove(found))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Key, Verb};
+
+    const START: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+    const LEASE: Duration = Duration::from_secs(60);
+    const SECOND: u64 = 1_000_000;
+
+    /// A bucket that refills one unit a second.
+    fn bucket(capacity: u64) -> Limit {
+        Limit::token_bucket(capacity, Duration::from_secs(capacity)).unwrap()
+    }
+
+    fn perform(account: &mut Account, limit: &Limit, cost: u64, verb: Verb, at: Timestamp) {
+        let check = Check::new(Key::new("u").unwrap(), limit, Cost::new(cost).unwrap()).unwrap();
+        account.perform(&check, verb, at);
+    }
+
+    fn reserve(id: u64) -> Verb {
+        Verb::Reserve { id: LeaseId::from(id), lease: LEASE }
+    }
+
+    /// Units of each reservation that have refilled.
+    fn refilled(account: &Account, limit: &Limit) -> Vec<u128> {
+        let unit = limit.bucket().unwrap().grains(1);
+        account.leases.iter().map(|lease| lease.refilled / unit).collect()
+    }
+
+    #[test]
+    fn what_has_refilled_is_that_of_the_oldest_reservations() {
+        let limit = bucket(40);
+        let mut account = Account::default();
+        perform(&mut account, &limit, 3, reserve(1), START);
+        perform(&mut account, &limit, 10, reserve(2), START);
+        perform(&mut account, &limit, 10, reserve(3), START);
+        let later = START.plus(5 * SECOND);
+        perform(&mut account, &limit, 1, Verb::Acquire, later);
+        assert_eq!(refilled(&account, &limit), [3, 2, 0]);
+        for id in [1, 2, 3] {
+            account.cancel(&limit, LeaseId::from(id), later);
+        }
+        assert_eq!(limit.remaining(&account.state, later), 39);
+    }
+
+    #[test]
+    fn units_that_a_reservation_takes_anew_have_not_refilled() {
+        let limit = bucket(20);
+        let mut account = Account::default();
+        perform(&mut account, &limit, 15, reserve(1), START);
+        let later = START.plus(20 * SECOND);
+        perform(&mut account, &limit, 1, Verb::Acquire, later);
+        assert_eq!(refilled(&account, &limit), [15]);
+        let id = LeaseId::from(1);
+        perform(&mut account, &limit, 10, Verb::Use { id, lease: LEASE }, later);
+        assert_eq!((account.leases[0].units, refilled(&account, &limit)), (10, vec![0]));
+        account.cancel(&limit, id, later);
+        assert_eq!(limit.remaining(&account.state, later), 19);
+    }
+}

@@ -1,6 +1,9 @@
 use std::{
     num::NonZeroU32,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -417,6 +420,55 @@ fn limits_are_decided_without_exact_checks_whose_part_of_the_store_is_down() {
     // A limit is no mark: without it, the failure mode decides.
     let outcomes = ask(&Batch::new([check("other"), check("mark")]).unwrap());
     assert_eq!(outcomes[0].degraded.unwrap().name(), "capped");
+}
+
+/// A store that answers no call in time, although it may have decided it.
+#[derive(Default)]
+struct Late(AtomicU32);
+
+impl Store for Late {
+    fn apply<'a>(&'a self, _: Verb, _: &'a Batch<'_>) -> StoreFuture<'a> {
+        self.0.fetch_add(1, Relaxed);
+        StoreFuture::ready(Err(StoreError::Timeout(Duration::from_millis(1))))
+    }
+}
+
+#[test]
+fn limits_are_not_decided_again_if_the_store_may_have_decided_them() {
+    let clock = Arc::new(ManualClock::new(START));
+    let local = MemoryStore::builder().clock(Arc::clone(&clock)).build();
+    let late = Arc::new(Late::default());
+    let policy = FailurePolicy::new(Arc::clone(&late), local, NonZeroU32::MIN, clock);
+    let limit = limit();
+    let check = |name| Check::new(Key::new(name).unwrap(), &limit, Cost::ONE).unwrap();
+    let marked = Batch::new([check("k"), check("mark").exact()]).unwrap();
+    let outcomes = at_once(policy.apply(Verb::Acquire, &marked)).unwrap();
+    assert_eq!(outcomes[0].degraded.unwrap().cause, FailCause::Timeout);
+    assert_eq!(late.0.load(Relaxed), 1);
+}
+
+#[test]
+fn a_reservation_of_units_stays_where_it_was_made() {
+    let (primary, policy) = policy(1);
+    let limit = limit();
+    let check = Check::new(Key::new("k").unwrap(), &limit, Cost::ONE).unwrap();
+    let check = check.spent(Spent::within_the_limit(1));
+    let (id, lease) = (LeaseId::from(1), Duration::from_secs(10));
+    let apply = |verb| at_once(policy.apply(verb, &check.into())).map(|outcomes| outcomes[0]);
+    primary.down.store(true, Relaxed);
+    assert!(apply(Verb::Use { id, lease }).is_err(), "it may be in the store");
+    assert!(apply(Verb::Reserve { id, lease }).unwrap().allowed);
+    assert!(apply(Verb::Use { id, lease }).unwrap().allowed);
+    primary.down.store(false, Relaxed);
+    assert!(apply(Verb::Use { id, lease }).unwrap().allowed);
+    assert_eq!(apply(Verb::Peek).unwrap().remaining, 4, "the store has taken nothing");
+
+    // One in the store with the same name is settled there.
+    assert_eq!(apply(Verb::Reserve { id, lease }).unwrap().remaining, 3);
+    let settled = apply(Verb::Commit(id)).unwrap();
+    assert_eq!((settled.remaining, settled.degraded), (3, None));
+    primary.down.store(true, Relaxed);
+    assert!(apply(Verb::Use { id, lease }).unwrap().allowed, "the local one is still pending");
 }
 
 #[test]

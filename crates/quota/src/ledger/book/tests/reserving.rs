@@ -73,14 +73,22 @@ impl Page {
     }
 
     fn refund(&mut self, request_id: &str) -> (RefundOutcome, u64, u64) {
-        let refund = Refund {
-            policy: self.policy.clone(),
-            span: Arc::clone(&self.span),
-            request_id: request_id.to_owned(),
-            at: NOW,
-        };
+        let refund = self.refund_of(request_id);
         let result = self.book.decide(&refund.into(), NOW).result.refund().unwrap();
         (result.outcome, result.refunded, result.units.used)
+    }
+
+    fn refund_of(&self, request_id: &str) -> Refund {
+        let (policy, span) = (self.policy.clone(), Arc::clone(&self.span));
+        Refund { policy, span, request_id: request_id.to_owned(), at: NOW }
+    }
+
+    /// Returns what an operation added, whether it lowered and refunded usage, and whether it has an
+    /// event.
+    fn effect_of(&mut self, operation: impl Into<Operation>) -> (Option<(u64, bool, bool)>, bool) {
+        let posted = self.book.decide(&operation.into(), NOW);
+        let effect = posted.effect.map(|it| (it.added, it.lowered, it.refunded));
+        (effect, posted.has_event)
     }
 
     /// Returns used and reserved units.
@@ -242,6 +250,25 @@ fn the_effect_of_an_expiry_belongs_to_the_next_operation() {
     let effect = page.book.decide(&increment, NOW).effect.unwrap();
     assert!(!effect.lowered);
     assert_eq!((effect.units.taken(), effect.added), (4, 1));
+}
+
+#[test]
+fn an_effect_says_what_has_changed() {
+    let mut page = Page::new();
+    let charge = |page: &Page, amount, id| page.increment(amount, Some(id));
+    assert_eq!(page.effect_of(charge(&page, 7, "a")), (Some((7, false, false)), false));
+    assert_eq!(page.effect_of(charge(&page, 7, "a")), (None, false), "a repeated request");
+    assert_eq!(page.effect_of(charge(&page, 6, "a")), (None, false), "a conflict");
+    let threshold = page.effect_of(charge(&page, 1, "b"));
+    assert_eq!(threshold, (Some((1, false, false)), true));
+    let denied = page.effect_of(charge(&page, 4, "c"));
+    assert_eq!(denied, (Some((0, false, false)), true), "the limit is reached");
+
+    let id = page.reserve(1);
+    let (policy, action) = (page.policy.clone(), ReservationAction::Cancel);
+    let cancelled = page.effect_of(ReservationChange { policy, id, action, at: NOW });
+    assert_eq!(cancelled, (Some((0, true, false)), false));
+    assert_eq!(page.effect_of(page.refund_of("a")), (Some((0, true, true)), false));
 }
 
 #[test]
