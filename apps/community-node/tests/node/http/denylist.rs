@@ -37,7 +37,7 @@ macro_rules! on_both {
 
 on_both!(
     an_entry_is_written_listed_replaced_and_removed_and_every_change_is_audited,
-    another_node_denies_within_two_seconds,
+    another_node_denies_soon,
     an_entry_ends_by_itself,
 );
 
@@ -101,7 +101,7 @@ async fn an_entry_is_written_listed_replaced_and_removed_and_every_change_is_aud
     assert_eq!(changes[0]["diff_json"]["after"], Value::Null);
 }
 
-async fn another_node_denies_within_two_seconds(one: Server, other: Server) {
+async fn another_node_denies_soon(one: Server, other: Server) {
     // Its first read of the list may be late on a busy machine.
     deny(&one, "198.51.100.99", None).await;
     let denied =
@@ -121,7 +121,7 @@ async fn another_node_denies_within_two_seconds(one: Server, other: Server) {
             time::sleep(Duration::from_millis(10)).await;
         }
     };
-    time::timeout(Duration::from_secs(2), heard).await.expect("within two seconds");
+    time::timeout(PATIENCE, heard).await.expect("the list to be read again");
     other.get_from(HERE, "/v1/policies/current").await.is_refused(403, "DENIED");
 }
 

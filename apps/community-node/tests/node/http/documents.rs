@@ -181,13 +181,13 @@ async fn a_change_that_cannot_be_audited_is_not_made(server: Server, url: Option
 }
 
 #[tokio::test]
-async fn another_node_applies_a_change_within_two_seconds() {
+async fn another_node_applies_a_change_without_polling() {
     let database = tokio::task::spawn_blocking(Postgres::shared).await.unwrap();
     let database = require!(database);
     let [one, other] = [Server::on(database.url()).await, Server::on(database.url()).await];
     let mut told = other.node.user_api.subscribe();
     // The first may be written before the node listens; polls are half a minute apart.
-    for (n, patience) in [(7, super::harness::PATIENCE), (8, std::time::Duration::from_secs(2))] {
+    for (n, patience) in [(7, super::harness::PATIENCE), (8, std::time::Duration::from_secs(20))] {
         let rates = json!({"rate_limit": {"public_per_minute": n}});
         one.configure("user-api", rates).await;
         let heard = async {

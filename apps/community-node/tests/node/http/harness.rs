@@ -30,7 +30,7 @@ pub(crate) const UNREADABLE_ENTRY: &str =
     "INSERT INTO denylist VALUES ('192.0.2.99', CAST(x'ff' AS TEXT), NULL, 0, 'test')";
 
 /// Generous: tests share few cores with the servers.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A node that stops with the test.
 pub(crate) struct Server {

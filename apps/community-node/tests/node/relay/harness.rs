@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle, time};
 
 /// Generous timeout of things that should happen at once.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(120);
 
 /// A running node.
 pub(crate) struct Running {

@@ -13,7 +13,7 @@ from aionostr.event import Event
 from aionostr.key import PrivateKey
 from aionostr.relay import Relay
 
-SOON = 20
+SOON = 120
 NOW = int(time.time())
 KEY = PrivateKey()
 

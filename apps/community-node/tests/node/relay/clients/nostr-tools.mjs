@@ -16,7 +16,7 @@ useWebSocketImplementation(WebSocket);
 const url = process.argv[2];
 const secret = generateSecretKey();
 const now = Math.floor(Date.now() / 1000);
-const SOON = 20_000;
+const SOON = 120_000;
 
 const event = (kind, tags, content = "", age = 0) =>
   finalizeEvent({ kind, tags, content, created_at: now - age }, secret);
