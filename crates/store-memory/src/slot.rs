@@ -131,3 +131,31 @@ impl Compact for SlidingWindowCounter {
 const fn pair(high: u32, low: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use headgate::{Algorithm, Cost, Limit, Timestamp, algorithm::Period};
+
+    use super::*;
+
+    #[test]
+    fn every_state_but_a_log_fits_a_slot_and_comes_out_unchanged() {
+        let now = Timestamp::from_micros(1_772_928_123_456_789);
+        for algorithm in Algorithm::RATES {
+            let limit = match algorithm {
+                Algorithm::Calendar => Limit::calendar(7, Period::Day, "UTC"),
+                _ => Limit::new(algorithm, 7, Duration::from_secs(17)),
+            };
+            let limit = limit.unwrap();
+            let pack = |state: &State| Packed::pack(state, limit.parameters());
+            let mut state = State::Fresh;
+            assert_eq!(pack(&state), Some(Packed::default()), "{algorithm}");
+            assert!(limit.admit(&mut state, Cost::new(3).unwrap(), now), "{algorithm}");
+            let unpacked = pack(&state).map(|packed| packed.unpack(limit.parameters()));
+            let expected = Some(state).filter(|_| algorithm != Algorithm::SlidingWindow);
+            assert_eq!(unpacked, expected, "{algorithm}");
+        }
+    }
+}

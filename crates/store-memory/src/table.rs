@@ -244,4 +244,16 @@ mod tests {
         fill(&mut table, 2_000, room + 2, slowly);
         assert!(table.len() < 2_000, "{} are left of the expired ones", table.len());
     }
+
+    #[test]
+    fn a_table_is_rebuilt_only_a_few_times_while_it_grows() {
+        let mut table = Table::default();
+        let mut rebuilds = 0;
+        for i in 0..1_000 {
+            fill(&mut table, i, 1, i + 1);
+            rebuilds += usize::from(table.rebuilt_at == i + 1);
+        }
+        assert_eq!(table.len(), 1_000);
+        assert!(rebuilds <= 14, "{rebuilds}, although it grows by half each time");
+    }
 }

@@ -138,3 +138,29 @@ fn an_overdraft_ends_with_its_window() {
         assert!(next.allowed, "{algorithm}: the next window is complete, {next:?}");
     }
 }
+
+#[test]
+fn a_subject_without_usage_gets_a_slot_although_others_were_charged_under_several_limits() {
+    for algorithm in Algorithm::RATES {
+        let crowded = Crowded::new();
+        let [small, large] = [10, 1_000].map(|number| limit(algorithm, number));
+        assert!(crowded.ask(Verb::Acquire, "late", &small, 1).allowed, "{algorithm}");
+        assert!(crowded.ask(Verb::Acquire, "late", &large, 100).allowed, "{algorithm}");
+        crowded.free_the_slot();
+        assert_eq!(crowded.ask(Verb::Acquire, "new", &small, 1).remaining, 9, "{algorithm}");
+        assert_eq!((crowded.store.overflowed(), crowded.store.len()), (2, 1), "{algorithm}");
+    }
+}
+
+#[test]
+fn usage_of_a_fast_bucket_does_not_shrink_with_a_slower_one_of_the_same_burst() {
+    let bucket = |rate| Limit::token_bucket(rate, Duration::from_mins(2)).unwrap();
+    let [fast, slow] = [100, 50].map(|rate| bucket(rate).with_burst(100).unwrap());
+    let crowded = Crowded::new();
+    assert!(crowded.ask(Verb::Acquire, "late", &fast, 100).allowed);
+    crowded.free_the_slot();
+    let before = crowded.ask(Verb::Peek, "late", &fast, 1);
+    assert!(crowded.ask(Verb::Acquire, "late", &slow, 1).allowed);
+    let after = crowded.ask(Verb::Peek, "late", &fast, 1);
+    assert!(after.remaining <= before.remaining, "{before:?}, {after:?}");
+}

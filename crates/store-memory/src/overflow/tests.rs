@@ -109,3 +109,67 @@ fn a_far_future_does_not_wrap_around() {
     let far = State::Bucket(bucket::State { full_at: u64::MAX / 2, fraction: 9, rate });
     assert_eq!(level::encode(&far, &limit), u64::MAX);
 }
+
+#[test]
+fn usage_that_has_ended_is_not_mistaken_for_that_of_others() {
+    for limit in limits() {
+        let overflow = Overflow::new(1 << 20);
+        let [early, late, new] = [7, 8, 9].map(Fingerprint::from);
+        let is_charged = |subject, now| overflow.is_charged(subject, &limit, now);
+        let charge = |subject, units, now| {
+            let mut state = State::Fresh;
+            assert!(limit.admit(&mut state, Cost::new(units).unwrap(), now), "{limit:?}");
+            overflow.raise(subject, &limit, &state, now);
+            state
+        };
+        let state = charge(early, limit.capacity(), START);
+        assert!(is_charged(early, START) && !is_charged(new, START), "{limit:?}");
+        let ended = START.plus(limit.reset_after(&state, START).next_multiple_of(1_000) + 1_000);
+        charge(late, 1, ended);
+        assert!(is_charged(late, ended), "{limit:?}");
+        assert!(!is_charged(early, ended) && !is_charged(new, ended), "{limit:?}");
+    }
+}
+
+#[test]
+fn a_level_is_exact_to_the_last_microsecond() {
+    let levels = limits().into_iter().filter(|it| Group::of(it).encoding() == Encoding::Level);
+    for limit in levels {
+        let overflow = Overflow::new(1 << 20);
+        let subject = Fingerprint::from(7);
+        let mut state = State::Fresh;
+        assert!(limit.admit(&mut state, Cost::ONE, START));
+        overflow.raise(subject, &limit, &state, START);
+        let last = START.plus(limit.reset_after(&state, START) - 1);
+        let left = limit.remaining(&overflow.usage(subject, &limit, last), last);
+        assert_eq!(left, limit.capacity() - 1, "{limit:?}");
+    }
+}
+
+#[test]
+fn held_usage_of_less_than_a_unit_counts_as_none() {
+    for algorithm in [Algorithm::SlidingWindow, Algorithm::SlidingWindowCounter] {
+        let overflow = Overflow::new(1 << 20);
+        let subject = Fingerprint::from(7);
+        let [small, large] = [10, 1_000]
+            .map(|number| Limit::new(algorithm, number, Duration::from_secs(60)).unwrap());
+        let mut state = State::Fresh;
+        assert!(large.admit(&mut state, Cost::new(99).unwrap(), START));
+        overflow.raise(subject, &large, &state, START);
+        assert_eq!(overflow.usage(subject, &small, START), State::Fresh, "{algorithm}");
+    }
+}
+
+#[test]
+fn counters_stay_in_their_window_if_it_does_not_end_with_a_millisecond() {
+    let overflow = Overflow::new(1 << 20);
+    let subject = Fingerprint::from(7);
+    let window = Duration::from_micros(1_500_250);
+    let limit = Limit::sliding_window_counter(10, window).unwrap();
+    let mut state = State::Fresh;
+    assert!(limit.admit(&mut state, Cost::new(3).unwrap(), START));
+    overflow.raise(subject, &limit, &state, START);
+    for later in [START, START + window] {
+        assert_eq!(overflow.usage(subject, &limit, later), state);
+    }
+}
