@@ -16,16 +16,18 @@ pub(super) enum Encoding {
     Held,
 }
 
-/// Longest time that the usage of each group lasts, in microseconds; the last group has none.
-const LASTS: [u64; 3] = [10_000_000, 600_000_000, 36_000_000_000];
+/// Longest window of each group, in microseconds; the last group has none.
+const LONGEST: [u64; 3] = [10_000_000, 600_000_000, 36_000_000_000];
 
 impl Group {
-    pub(super) const COUNT: usize = 2 * (LASTS.len() + 1);
+    pub(super) const COUNT: usize = 2 * (LONGEST.len() + 1);
 
     pub(super) fn of(limit: &Limit) -> Self {
-        let (encoding, lasts) = match limit.parameters() {
+        let (encoding, window) = match limit.parameters() {
+            // Not the time to fill, although a burst may last longer than its window: limits of one
+            // rate with different bursts must find each other's usage.
             Parameters::TokenBucket(bucket) | Parameters::LeakyBucket(bucket) => {
-                (Encoding::Level, bucket.fill_time())
+                (Encoding::Level, bucket.window())
             }
             Parameters::FixedWindow(window) => (Encoding::Level, window.window()),
             Parameters::Calendar(_) => (Encoding::Level, u64::MAX),
@@ -34,7 +36,7 @@ impl Group {
             // Never counted in the sketch: its places have holders.
             Parameters::Concurrency(places) => (Encoding::Held, places.window()),
         };
-        let scale = LASTS.iter().filter(|longest| lasts > **longest).count();
+        let scale = LONGEST.iter().filter(|longest| window > **longest).count();
         Self(2 * scale + usize::from(encoding == Encoding::Held))
     }
 

@@ -86,6 +86,24 @@ fn limits_share_a_table_if_their_usage_lasts_about_as_long() {
 }
 
 #[test]
+fn limits_that_differ_in_their_burst_find_each_others_usage() {
+    let bucket = |burst| {
+        let limit = Limit::token_bucket(100, Duration::from_secs(120)).unwrap();
+        limit.with_burst(burst).unwrap()
+    };
+    let (small, large) = (bucket(100), bucket(1_000));
+    for (charged, other, left) in [(&small, &large, 900), (&large, &small, 0)] {
+        let overflow = Overflow::new(1 << 20);
+        let subject = Fingerprint::from(7);
+        let mut state = State::Fresh;
+        assert!(charged.admit(&mut state, Cost::new(100).unwrap(), START));
+        overflow.raise(subject, charged, &state, START);
+        assert!(overflow.is_charged(subject, other, START));
+        assert_eq!(other.remaining(&overflow.usage(subject, other, START), START), left);
+    }
+}
+
+#[test]
 fn a_table_is_allocated_for_the_first_subject_of_its_group() {
     let overflow = Overflow::new(1 << 20);
     let minute = Limit::token_bucket(10, Duration::from_secs(60)).unwrap();
