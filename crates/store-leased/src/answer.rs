@@ -39,3 +39,22 @@ impl Answer {
         self.at.plus(now.saturating_sub(self.sent))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_ages_by_the_steady_clock() {
+        let at = Timestamp::from_micros(50_000);
+        let answer = Answer { at, reset_at: 3_000, ..Answer::none(1_000) };
+        assert_eq!(
+            [1_000, 1_500, 4_000].map(|now| answer.reset_after(now).as_micros()),
+            [2_000, 1_500, 0]
+        );
+        assert_eq!(
+            [500, 1_000, 1_500].map(|now| answer.time(now).as_micros()),
+            [50_000, 50_000, 50_500]
+        );
+    }
+}

@@ -73,4 +73,12 @@ mod tests {
         assert_ne!(of("a", "b"), of("a", "c"));
         assert_ne!(of("a", &long), of("b", &long));
     }
+
+    #[test]
+    fn the_halves_of_a_fingerprint_are_independent_whatever_the_seed() {
+        for seed in [0, 1, 7, 8, u64::MAX] {
+            let Fingerprint(first, second) = Fingerprints::seeded(seed).of(Key::new("a").unwrap());
+            assert_ne!(first, second, "{seed}");
+        }
+    }
 }

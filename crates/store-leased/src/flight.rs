@@ -97,3 +97,38 @@ impl Drop for Waiting<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use headgate::{Check, Cost, Extra, Key, Limit};
+
+    use super::*;
+    use crate::fingerprint::Fingerprints;
+
+    const NOW: u64 = 1_000_000;
+
+    #[test]
+    fn units_are_kept_for_a_request_only_while_it_waits() {
+        let holdings = Holdings::new(64, Fingerprints::seeded(1));
+        let subject = Fingerprint(1, 2);
+        let limit = Limit::token_bucket(1_000, Duration::from_secs(1)).unwrap();
+        let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+        let check = check.with_extra(Extra::new(100, Duration::from_millis(200)));
+        let board = || holdings.board(subject, &check, NOW, true);
+        assert!(matches!(board(), Boarding::Stranger));
+        let Boarding::Leads(_flight) = board() else { panic!("no call is under way") };
+        let [first, second] = [2, 3].map(|units| {
+            let Boarding::Waits(mut waiting) = board() else { panic!("a call is under way") };
+            waiting.need(subject, units);
+            waiting
+        });
+        let kept = || holdings.with(subject, |holding| holding.waiting);
+        assert_eq!(kept(), Some(5));
+        drop(first);
+        assert_eq!(kept(), Some(3));
+        drop(second);
+        assert_eq!(kept(), Some(0));
+    }
+}

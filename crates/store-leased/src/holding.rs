@@ -305,3 +305,6 @@ pub(crate) const fn micros(micros: u64) -> Duration {
 pub(crate) fn as_micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -282,3 +282,84 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code that can panic runs under these locks and leaves something half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use headgate::{Cost, Extra, Limit};
+
+    use super::*;
+
+    const HOLD: u64 = 200_000;
+    const NOW: u64 = 5_000_000;
+
+    /// Of one shard, and remembered as seen beside each other.
+    const SUBJECTS: [Fingerprint; 2] = [Fingerprint(1, 3), Fingerprint(65, 5)];
+
+    fn bucket(units: u64) -> Limit {
+        Limit::token_bucket(units, Duration::from_secs(1)).unwrap()
+    }
+
+    fn check(limit: &Limit) -> Check<'_> {
+        let check = Check::new(Key::new("u").unwrap(), limit, Cost::ONE).unwrap();
+        check.with_extra(Extra::new(100, Duration::from_micros(HOLD)))
+    }
+
+    /// With room for one subject in each shard.
+    fn holdings() -> Holdings {
+        let recent = Recent::new(2 * Holdings::SHARDS);
+        Holdings { recent, ..Holdings::new(Holdings::SHARDS, Fingerprints::seeded(1)) }
+    }
+
+    #[test]
+    fn a_subject_that_came_back_soon_once_is_known_after_a_pause_too() {
+        let (holdings, limit) = (holdings(), bucket(1_000));
+        let board = |now| holdings.board(SUBJECTS[0], &check(&limit), now, true);
+        assert!(matches!(board(NOW), Boarding::Stranger));
+        assert!(matches!(board(NOW + HOLD + 1_000), Boarding::Stranger), "too late");
+        assert!(matches!(board(NOW + HOLD + 2_000), Boarding::Leads(_)));
+        assert!(matches!(board(NOW + 10 * HOLD), Boarding::Leads(_)), "it is known");
+    }
+
+    #[test]
+    fn a_request_that_may_not_wait_calls_alone() {
+        let (holdings, limit) = (holdings(), bucket(1_000));
+        let board = |may_wait| holdings.board(SUBJECTS[0], &check(&limit), NOW, may_wait);
+        board(true);
+        let Boarding::Leads(_flight) = board(true) else { panic!("no call is under way") };
+        assert!(matches!(board(true), Boarding::Waits(_)));
+        assert!(matches!(board(false), Boarding::Alone));
+    }
+
+    #[test]
+    fn a_subject_makes_room_for_another_one_when_it_is_idle() {
+        let (holdings, limit) = (holdings(), bucket(1_000));
+        let [first, second] = SUBJECTS;
+        let board = |subject, now| holdings.board(subject, &check(&limit), now, true);
+        let twice = |subject, now| {
+            board(subject, now);
+            board(subject, now)
+        };
+        assert!(matches!(twice(first, NOW), Boarding::Leads(_)));
+        assert!(matches!(twice(second, NOW), Boarding::Alone));
+        assert!(matches!(twice(second, NOW + 1_000_000), Boarding::Alone));
+        assert!(matches!(twice(second, NOW + 1_000_001), Boarding::Leads(_)));
+        assert!(matches!(board(first, NOW + 1_000_001), Boarding::Stranger), "it is gone");
+    }
+
+    #[test]
+    fn a_limit_does_not_change_while_a_call_is_under_way_or_waited_for() {
+        let (holdings, [limit, changed]) = (holdings(), [1_000, 900].map(bucket));
+        let board = |limit| holdings.board(SUBJECTS[0], &check(limit), NOW, true);
+        board(&limit);
+        let Boarding::Leads(flight) = board(&limit) else { panic!("no call is under way") };
+        assert!(matches!(board(&changed), Boarding::Alone));
+        let Boarding::Waits(mut waiting) = board(&limit) else { panic!("a call is under way") };
+        waiting.need(SUBJECTS[0], 1);
+        drop(flight);
+        assert!(matches!(board(&changed), Boarding::Alone));
+        drop(waiting);
+        assert!(matches!(board(&changed), Boarding::Leads(_)));
+    }
+}

@@ -179,4 +179,13 @@ mod tests {
         pace.count(1_000);
         assert_eq!(pace.order(HOLD, HOLD, HOLD), 22, "the store may have some again");
     }
+
+    #[test]
+    fn a_denial_means_that_half_the_units_are_left() {
+        let mut pace = busy(1_000);
+        pace.admitted(1_000);
+        pace.denied();
+        pace.count(1_000);
+        assert_eq!(pace.order(HOLD, HOLD, HOLD), 500);
+    }
 }

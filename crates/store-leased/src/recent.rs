@@ -54,4 +54,12 @@ mod tests {
         assert_eq!(recent.see(b, 1_352_000, 200_000), None, "another one in the same slot");
         assert_eq!(recent.see(a, 1_353_000, 200_000), None, "overwritten");
     }
+
+    #[test]
+    fn a_new_subject_is_not_taken_for_one_that_was_seen_at_the_start() {
+        for half in 0..4 {
+            let recent = Recent::new(1);
+            assert_eq!(recent.see(Fingerprint(0, half), 100_000, 200_000), None, "{half}");
+        }
+    }
 }

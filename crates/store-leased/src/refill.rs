@@ -58,6 +58,7 @@ mod tests {
     #[test]
     fn few_units_and_the_last_ones_are_used_up_first() {
         assert_eq!(Refill::after(63, 10_000, [1_200_000, HOLD, HOLD]), Refill::Never);
+        assert_ne!(Refill::after(64, 10_000, [1_200_000, HOLD, HOLD]), Refill::Never);
         assert_eq!(Refill::after(800, 799, [1_200_000, HOLD, HOLD]), Refill::Never);
         assert_ne!(Refill::after(800, 800, [1_200_000, HOLD, HOLD]), Refill::Never);
     }
@@ -67,5 +68,9 @@ mod tests {
         let refill = Refill::after(800, 10_000, [1_020_000, 20_000, HOLD]);
         assert!(!refill.is_due(100, 1_020_000));
         assert!(refill.is_due(99, 1_000_000));
+        let [half, more] = [HOLD / 2, HOLD / 2 + 1].map(|length| {
+            Refill::after(800, 10_000, [1_000_000 + length, length, HOLD]).is_due(800, 1_100_000)
+        });
+        assert_eq!([half, more], [false, true]);
     }
 }

@@ -146,3 +146,102 @@ impl PartialOrd for Due {
         Some(self.cmp(other))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        task::{Context, Waker},
+        time::Duration,
+    };
+
+    use headgate::{Key, Limit, Outcome, StoreFuture};
+
+    use super::*;
+    use crate::{fingerprint::Fingerprints, hand::Hand};
+
+    const NOW: u64 = 50_000_000;
+    const SUBJECT: Fingerprint = Fingerprint(1, 2);
+
+    /// A store that takes everything back, with the number of keys of each call.
+    #[derive(Default)]
+    struct Taking(Mutex<Vec<usize>>);
+
+    impl Store for Taking {
+        fn apply<'a>(&'a self, _: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+            self.0.lock().unwrap().push(batch.checks().len());
+            let at = Timestamp::from_micros(NOW);
+            let taken =
+                batch.checks().iter().map(|_| Outcome::admission(10, 1, Duration::ZERO, at));
+            StoreFuture::ready(Ok(taken.collect()))
+        }
+    }
+
+    fn schedule(returns: &Returns, at: u64, now: u64) {
+        returns.schedule([at, at + 1_000], SUBJECT, Timestamp::from_micros(at), now);
+    }
+
+    fn units_to_return(name: &str, units: u64, until: u64) -> Return {
+        let limit = Limit::token_bucket(10, Duration::from_secs(1)).unwrap();
+        let hand = Hand { units, until, granted_until: Timestamp::from_micros(until) };
+        Return { key: Key::new(name).unwrap().to_owned(), limit, hand }
+    }
+
+    /// Gives units back; returns the keys of each call, and the units that were taken and lost.
+    async fn given_back(returns: Vec<Return>) -> (Vec<usize>, u64, u64) {
+        let (store, counters) = (Taking::default(), Counters::default());
+        give_back(&store, returns, NOW, &counters).await;
+        let stats = counters.read();
+        (store.0.into_inner().unwrap(), stats.given_back, stats.lost)
+    }
+
+    #[test]
+    fn whoever_waits_for_something_to_look_at_is_told_of_the_first() {
+        let returns = Returns::default();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut scheduled = pin!(returns.scheduled());
+        assert!(scheduled.as_mut().poll(&mut context).is_pending());
+        schedule(&returns, NOW, NOW);
+        assert!(scheduled.as_mut().poll(&mut context).is_ready());
+    }
+
+    #[test]
+    fn grants_are_looked_at_in_the_order_of_their_times() {
+        let (returns, holdings) = (Returns::default(), Holdings::new(64, Fingerprints::seeded(1)));
+        for at in [NOW + 1, NOW + 3, NOW + 2] {
+            schedule(&returns, at, NOW);
+        }
+        let left = [NOW, NOW + 1, NOW + 2, NOW + 3].map(|now| {
+            returns.due(&holdings, now);
+            returns.lock().len()
+        });
+        assert_eq!(left, [3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_grant_is_dropped_if_no_one_looks_at_it_for_long_after_its_end() {
+        let returns = Returns::default();
+        schedule(&returns, NOW, NOW);
+        let end = NOW + 1_000;
+        schedule(&returns, end, end + ABANDONED_AFTER - 1);
+        assert_eq!(returns.lock().len(), 2);
+        schedule(&returns, end + 1, end + ABANDONED_AFTER);
+        assert_eq!(returns.lock().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn units_are_lost_at_the_end_of_their_grant_without_a_call() {
+        assert_eq!(given_back(vec![units_to_return("u", 3, NOW)]).await, (vec![], 0, 3));
+        assert_eq!(given_back(vec![units_to_return("u", 3, NOW + 1)]).await, (vec![1], 3, 0));
+    }
+
+    #[tokio::test]
+    async fn a_call_has_as_many_keys_as_fit() {
+        let returns = (0..101).map(|n| units_to_return(&n.to_string(), 2, NOW + 1)).collect();
+        assert_eq!(given_back(returns).await, (vec![100, 1], 202, 0));
+        // Grants that are used up take no room in it.
+        let units = |n| if n % 100 == 0 { 2 } else { 0 };
+        let returns = (0..=100).map(|n| units_to_return(&n.to_string(), units(n), NOW + 1));
+        assert_eq!(given_back(returns.collect()).await, (vec![2], 4, 0));
+    }
+}

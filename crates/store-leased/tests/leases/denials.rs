@@ -41,6 +41,33 @@ async fn a_denial_is_repeated_without_a_call_until_the_cost_may_be_admitted() {
 }
 
 #[tokio::test]
+async fn the_first_answer_about_a_subject_is_remembered_if_it_is_a_denial() {
+    let (remote, clock) = Remote::new();
+    let (instance, other) = (Instance::new(&remote, &clock), Instance::new(&remote, &clock));
+    let limit = Limit::fixed_window(2, second()).unwrap();
+    let check = check("u", &limit).without_extra();
+    while other.acquire(&check).await.allowed {}
+    for _ in 0..10 {
+        assert!(!instance.acquire(&check).await.allowed);
+    }
+    assert_eq!(instance.stats().calls, 1);
+}
+
+#[tokio::test]
+async fn no_more_denials_are_remembered_than_there_is_room_for() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::with_room(&remote, &clock, 64);
+    let limit = Limit::fixed_window(1, second()).unwrap();
+    for name in (0..1_000).map(|n| format!("u{n}")) {
+        let check = check(&name, &limit).without_extra();
+        while instance.acquire(&check).await.allowed {}
+        assert!(!instance.acquire(&check).await.allowed);
+    }
+    let remembered = instance.stats().denied_locally;
+    assert!((32..=64).contains(&remembered), "{remembered}");
+}
+
+#[tokio::test]
 async fn the_wait_of_a_remembered_denial_is_not_too_short_if_the_call_was_slow() {
     let (remote, clock) = Remote::new();
     let instance = Instance::new(&remote, &clock);

@@ -5,12 +5,13 @@
 mod denials;
 mod exactness;
 mod refill;
+mod returns;
 mod support;
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use headgate::{Batch, Check, Cost, Key, LeaseId, Limit, Place, Verb};
+use headgate::{Batch, Check, Cost, Key, LeaseId, Limit, Place, Store as _, Verb};
 
 use support::{Instance, Remote, check, second};
 
@@ -39,6 +40,18 @@ async fn a_subject_that_is_seen_once_in_a_while_holds_nothing() {
     }
     let stats = instance.stats();
     assert_eq!((stats.calls, stats.granted), (10, 0));
+}
+
+#[tokio::test]
+async fn a_subject_that_comes_back_once_in_a_hold_is_not_asked_for_in_advance() {
+    let (remote, clock) = Remote::new();
+    let instance = Instance::new(&remote, &clock);
+    let limit = Limit::token_bucket(1_000, second()).unwrap();
+    for _ in 0..10 {
+        clock.advance(Duration::from_millis(150));
+        assert!(instance.acquire(&check("u", &limit)).await.allowed);
+    }
+    assert_eq!((instance.stats().calls, remote.leases()), (10, 0));
 }
 
 #[tokio::test]
@@ -71,6 +84,19 @@ async fn a_place_keeps_the_name_of_its_lease() {
 }
 
 #[tokio::test]
+async fn a_place_that_another_instance_gives_back_is_free_at_once() {
+    let (remote, clock) = Remote::new();
+    let (instance, other) = (Instance::new(&remote, &clock), Instance::new(&remote, &clock));
+    let limit = Limit::concurrency(1, second()).unwrap();
+    let (id, lease) = (LeaseId::random(), second());
+    let check = Check::new(Key::new("u").unwrap(), &limit, Cost::ONE).unwrap();
+    assert!(other.acquire(&check.holding(Place { id, lease })).await.allowed);
+    assert!(!instance.acquire(&check).await.allowed);
+    assert!(other.apply(Verb::Cancel(id), &check).await.allowed);
+    assert!(instance.acquire(&check).await.allowed);
+}
+
+#[tokio::test]
 async fn a_thousand_requests_at_once_make_a_handful_of_calls() {
     let (remote, clock) = Remote::new();
     let instance = Arc::new(Instance::new(&remote, &clock));
@@ -84,6 +110,12 @@ async fn a_thousand_requests_at_once_make_a_handful_of_calls() {
     assert!(allowed.into_iter().all(|allowed| allowed.unwrap()));
     let stats = instance.stats();
     assert!(stats.calls <= 5, "{stats:?}");
+}
+
+#[test]
+fn leases_add_no_circuit_breakers() {
+    let (remote, clock) = Remote::new();
+    assert!(!Instance::new(&remote, &clock).store().has_breakers());
 }
 
 #[tokio::test]

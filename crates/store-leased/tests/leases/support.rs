@@ -41,6 +41,8 @@ struct Inner {
     latency: AtomicU64,
     takes_time: AtomicBool,
     fails: AtomicBool,
+    /// Calls that asked for units in advance.
+    leases: AtomicU64,
 }
 
 impl Remote {
@@ -48,8 +50,8 @@ impl Remote {
         let clock = Arc::new(ManualClock::new(START));
         let store = MemoryStore::builder().clock(Arc::clone(&clock)).build();
         let (takes_time, fails) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (latency, kept) = (AtomicU64::new(0), Arc::clone(&clock));
-        (Self(Arc::new(Inner { store, clock: kept, latency, takes_time, fails })), clock)
+        let (latency, leases, kept) = (AtomicU64::new(0), AtomicU64::new(0), Arc::clone(&clock));
+        (Self(Arc::new(Inner { store, clock: kept, latency, takes_time, fails, leases })), clock)
     }
 
     /// Calls reach the store this much later.
@@ -65,10 +67,16 @@ impl Remote {
     pub(crate) fn fail(&self) {
         self.0.fails.store(true, Relaxed);
     }
+
+    /// Calls that asked for units in advance.
+    pub(crate) fn leases(&self) -> u64 {
+        self.0.leases.load(Relaxed)
+    }
 }
 
 impl Store for Remote {
     fn apply<'a>(&'a self, verb: Verb, batch: &'a Batch<'_>) -> StoreFuture<'a> {
+        self.0.leases.fetch_add(u64::from(matches!(verb, Verb::Lease)), Relaxed);
         StoreFuture::pending(async move {
             self.0.clock.advance(Duration::from_micros(self.0.latency.load(Relaxed)));
             if self.0.takes_time.load(Relaxed) {
