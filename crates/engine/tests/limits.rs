@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use headgate::{
-    Algorithm, Cost, CostError, Limit, LimitError, State, Timestamp,
+    Algorithm, Cost, CostError, Limit, LimitError, Spent, State, Timestamp,
     algorithm::{Calendar, Period},
     limit::Parameters,
 };
@@ -57,6 +57,9 @@ fn costs_are_positive_and_bounded() {
     assert_eq!(Cost::new(0), Err(CostError::Zero));
     assert_eq!(Cost::new(u64::MAX), Err(CostError::TooLarge));
     assert_eq!(Cost::new(Cost::MAX).map(Cost::get), Ok(1 << 53));
+    for (spent, units) in [(7, 7), (Cost::MAX, Cost::MAX), (u64::MAX, Cost::MAX)] {
+        assert_eq!(Spent::with_overdraft(spent).units(), units);
+    }
 }
 
 #[test]
