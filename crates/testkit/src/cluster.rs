@@ -10,11 +10,14 @@ const SLOTS: usize = 16_384;
 /// A new master accepts writes after 2 s; elections take a few node timeouts.
 const CLUSTER_TIMEOUT: Duration = Duration::from_mins(1);
 
+const FAILS_OVER: &[&str] = &["--cluster-node-timeout", "1000"];
+
+/// Without replicas nothing follows from a failure, and on a busy machine a node may be slow.
+const STAYS_UP: &[&str] = &["--cluster-node-timeout", "60000"];
+
 const NODE_ARGS: &[&str] = &[
     "--cluster-enabled",
     "yes",
-    "--cluster-node-timeout",
-    "1000",
     // A replica may lack recent data of its master in a short test. It is promoted anyway.
     "--cluster-replica-validity-factor",
     "0",
@@ -24,7 +27,7 @@ const NODE_ARGS: &[&str] = &[
     "0",
 ];
 
-/// A Redis Cluster, whose nodes detect a dead master within about a second.
+/// A Redis Cluster. With replicas, nodes detect a dead master within about a second.
 #[derive(Debug)]
 pub struct RedisCluster {
     /// The initial masters, then their replicas in the same order.
@@ -62,7 +65,8 @@ impl RedisCluster {
 
     fn start_with(masters: usize, replicas_per_master: usize, args: &[&str]) -> Result<Self, Skip> {
         assert!((1..=SLOTS).contains(&masters), "a cluster has masters, and no more than slots");
-        let node = Redis::builder().args(NODE_ARGS.iter().chain(args).copied());
+        let timeout = if replicas_per_master > 0 { FAILS_OVER } else { STAYS_UP };
+        let node = Redis::builder().args(NODE_ARGS.iter().chain(timeout).chain(args).copied());
         let nodes = iter::repeat_n(node, masters * (1 + replicas_per_master));
         Self::assemble(nodes, masters, Vec::new())
     }
@@ -76,7 +80,7 @@ impl RedisCluster {
     pub fn start_tls(masters: usize, args: &[String]) -> Result<Self, Skip> {
         let ports: Vec<u16> = (0..masters).map(|_| free_port()).collect();
         let node = |port: &u16| {
-            let node = Redis::builder().args(NODE_ARGS.iter().copied());
+            let node = Redis::builder().args(NODE_ARGS.iter().chain(STAYS_UP).copied());
             // Nodes tell clients with TLS the port with TLS only if they use it themselves.
             node.args(["--tls-port", &port.to_string(), "--tls-cluster", "yes"]).args(args)
         };

@@ -57,8 +57,11 @@ fn instances_admit_exactly_the_limit_in_a_tenth_of_the_calls() {
     let runtime = runtime();
     let instances = [(); 3].map(|()| instance(&runtime, &redis));
     for algorithm in Algorithm::RATES {
-        let calls = || instances.iter().map(|instance| instance.stats().calls).sum::<u64>();
-        let before = calls();
+        let stats = || {
+            let all = instances.iter().map(|instance| instance.stats());
+            all.fold((0, 0), |(calls, lost), it| (calls + it.calls, lost + it.lost))
+        };
+        let (calls_before, lost_before) = stats();
         let admitted = runtime.block_on(async {
             let mut admitted = 0;
             // What one of them gives back is there for the others.
@@ -74,8 +77,10 @@ fn instances_admit_exactly_the_limit_in_a_tenth_of_the_calls() {
             }
             admitted
         });
-        assert_eq!(admitted, LIMIT, "{algorithm}");
-        let calls = calls() - before;
+        let (calls, lost) = stats();
+        // On a busy machine, what was not used may come back too late.
+        assert_eq!(admitted + (lost - lost_before), LIMIT, "{algorithm}: {admitted}");
+        let calls = calls - calls_before;
         assert!(calls < LIMIT / 10, "{algorithm}: {calls} calls");
     }
 }
@@ -97,14 +102,14 @@ fn a_killed_instance_loses_only_what_it_held() {
                 assert!(killed.apply(Verb::Acquire, &batch).await.unwrap()[0].allowed);
                 admitted += 1;
             }
-            let lost = killed.held();
+            let lost = killed.held() + killed.stats().lost;
             // Nothing of it comes back: it is forgotten without a call.
             std::mem::forget(killed);
             loop {
                 admitted += take_all(Arc::clone(&survivor), algorithm).await;
                 survivor.give_back_all().await;
                 if left(&survivor, algorithm).await == 0 {
-                    break (admitted, lost);
+                    break (admitted, lost + survivor.stats().lost);
                 }
             }
         });
