@@ -138,7 +138,11 @@ impl Cluster {
 
     /// The node of `slot`. Waits for the slot map if it is not known yet.
     async fn owner(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
-        let unserved = || StoreError::Refused(format!("no node of the cluster serves slot {slot}"));
+        let unserved = || {
+            // A replica may be about to take it over.
+            self.shared.is_stale.notify_one();
+            StoreError::Refused(format!("no node of the cluster serves slot {slot}"))
+        };
         let owner = |known: &SlotMapState| match known {
             SlotMapState::Unknown => None,
             SlotMapState::Known(slot_map) => {

@@ -10,7 +10,7 @@ use headgate::{
 use headgate_store_conformance::suite;
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, RedisCluster, require, wait_until};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
     load::Load,
@@ -283,6 +283,35 @@ fn a_dead_master_affects_only_its_own_slots() {
 }
 
 #[test]
+fn calls_for_a_slot_without_a_node_are_refused_until_a_node_serves_it() {
+    // Polls of the slot map are 15 s apart.
+    const SOONER: Duration = Duration::from_secs(12);
+    let cluster = require!(RedisCluster::start_partial(3));
+    let runtime = runtime();
+    let store = cluster_store(&runtime, &cluster.urls());
+    let (key, limit) = (THREE_NODES[0], per_minute(1_000));
+    let slot = cluster.node(0).cli(&["CLUSTER", "KEYSLOT", key]);
+    runtime.block_on(async {
+        acquire_eventually(&store, key, &limit).await;
+        for node in 0..3 {
+            assert_eq!(cluster.node(node).cli(&["CLUSTER", "DELSLOTS", &slot]), "OK");
+        }
+        let refusal = async || acquire(&store, key, &limit).await.unwrap_err().to_string();
+        let unserved = format!("no node of the cluster serves slot {slot}");
+        let known = async { while !refusal().await.contains(&unserved) {} };
+        tokio::time::timeout(TEST_TIMEOUT, known).await.expect("the slot map is loaded again");
+        // Earlier errors may have asked for the map, too. That is over in a moment.
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(1) {
+            assert!(refusal().await.contains(&unserved));
+        }
+        assert_eq!(cluster.node(0).cli(&["CLUSTER", "ADDSLOTS", &slot]), "OK");
+        let served = acquire_eventually(&store, key, &limit);
+        tokio::time::timeout(SOONER, served).await.expect("it does not wait for a poll");
+    });
+}
+
+#[test]
 fn calls_follow_a_migrating_slot() {
     let cluster = require!(RedisCluster::start(3, 0));
     let runtime = runtime();
@@ -376,5 +405,9 @@ fn calls_recover_from_a_failover_under_load() {
     for key in THREE_NODES {
         assert!(told.admitted[key].iter().all(|unit| (1..=LIMIT).contains(unit)), "{key}");
     }
-    assert!(told.errors.iter().all(StoreError::is_outage), "{:?}", told.errors);
+    // While its replica is being elected, no node may serve a slot.
+    let is_expected =
+        |error: &&StoreError| error.is_outage() || matches!(error, StoreError::Refused(_));
+    let other = told.errors.iter().find(|error| !is_expected(error));
+    assert!(other.is_none(), "{other:?}");
 }
