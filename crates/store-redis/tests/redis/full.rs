@@ -7,12 +7,14 @@ use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require, wait_until};
 use tokio::runtime::Runtime;
 
-use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, apply, per_minute, runtime};
+use crate::support::{
+    TEST_TIMEOUT, acquire, acquire_eventually, apply, patient, per_minute, runtime,
+};
 
 /// A store whose circuit breaker opens at the first failure, and stays open.
 fn fragile_store(runtime: &Runtime, url: &str) -> RedisStore {
     let _guard = runtime.enter();
-    let config = RedisConfig::from_url(url).unwrap().timeout(TEST_TIMEOUT);
+    let config = patient(RedisConfig::from_url(url).unwrap());
     RedisStore::connect(config.breaker(1, Duration::from_secs(3600)))
 }
 

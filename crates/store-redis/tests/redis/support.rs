@@ -11,6 +11,11 @@ use tokio::{runtime::Runtime, task::JoinSet};
 /// Timeout of tests, which share two cores with the servers.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The same configuration for a busy machine.
+pub(crate) fn patient(config: RedisConfig) -> RedisConfig {
+    config.timeout(TEST_TIMEOUT).connect_timeout(TEST_TIMEOUT)
+}
+
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
@@ -18,13 +23,13 @@ pub(crate) fn runtime() -> Runtime {
 /// A store on one server, created in `runtime`.
 pub(crate) fn store(runtime: &Runtime, url: &str) -> RedisStore {
     let _guard = runtime.enter();
-    RedisStore::connect(RedisConfig::from_url(url).unwrap().timeout(TEST_TIMEOUT))
+    RedisStore::connect(patient(RedisConfig::from_url(url).unwrap()))
 }
 
 /// A store on the cluster of these nodes.
 pub(crate) fn cluster_store(runtime: &Runtime, urls: &[String]) -> RedisStore {
     let _guard = runtime.enter();
-    RedisStore::connect(RedisConfig::cluster(urls).unwrap().timeout(TEST_TIMEOUT))
+    RedisStore::connect(patient(RedisConfig::cluster(urls).unwrap()))
 }
 
 /// A store as a fixture of the conformance suite.
