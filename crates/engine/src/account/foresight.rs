@@ -219,7 +219,8 @@ mod tests {
 
     /// The time from `now` until the first `entries` have left the window.
     fn leaves(entries: u64, now: Timestamp) -> Duration {
-        WINDOW - Duration::from_micros(now.since(START.plus((entries - 1) * 1_000)))
+        let last = START.plus((entries - 1) * 1_000);
+        Duration::from_micros(last.plus(60 * SECOND).since(now))
     }
 
     #[test]
