@@ -136,6 +136,18 @@ async fn until_ready_sleeps_again_if_others_were_faster() {
     assert_eq!(naps, 3);
 }
 
+#[test]
+fn a_refund_returns_nothing_of_an_earlier_window() {
+    let (clock, store) = memory();
+    let limiter = RateLimiter::new(Limit::fixed_window(5, MINUTE).unwrap(), store);
+    let taken = limiter.check("u").now().unwrap();
+    assert_eq!(limiter.refund("u", taken.at).now().unwrap().remaining, 5);
+    limiter.check("u").now().unwrap();
+    clock.advance(MINUTE);
+    limiter.check("u").now().unwrap();
+    assert_eq!(limiter.refund("u", taken.at).now().unwrap().remaining, 4);
+}
+
 #[tokio::test]
 async fn jitter_only_prolongs_the_sleep() {
     let (clock, store) = memory();

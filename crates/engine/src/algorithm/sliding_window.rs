@@ -366,6 +366,18 @@ mod tests {
     }
 
     #[test]
+    fn coalescing_keeps_all_units_and_the_later_time() {
+        let mut state = log([1, 2, 3]);
+        let newest = state.newest().unwrap();
+        state.coalesce();
+        let counts = |state: &State| state.entries().map(|it| it.count).collect::<Vec<_>>();
+        assert_eq!((counts(&state), state.newest()), (vec![1, 5], Some(newest)));
+        state.coalesce();
+        state.coalesce();
+        assert_eq!((counts(&state), state.newest()), (vec![6], Some(newest)));
+    }
+
+    #[test]
     fn units_of_the_same_time_are_one_entry() {
         let state: State =
             [Entry { at: 1, count: 2 }, Entry { at: 1, count: 3 }].into_iter().collect();
