@@ -4,7 +4,6 @@ use headgate_kafka::{
     KafkaConfig, KafkaConfigError, Mechanism, PublishError, Publisher, Security, TlsFiles,
 };
 use headgate_testkit::{CertificateAuthority, Kafka, SecureListeners, require};
-
 use tokio::time::timeout;
 
 use crate::support::{PATIENCE, create_topic, message, payload, read, secure_config};

@@ -2,8 +2,8 @@
 
 use headgate::{Limit, limit::Parameters};
 
-/// Limits whose usage is encoded alike and lasts about as long. A limit per hour must not fill the
-/// cells of a limit per second, which would block those for an hour.
+/// Limits whose usage is encoded alike, and whose windows are about as long. A limit per hour must
+/// not fill the cells of a limit per second, which would block those for an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group(usize);
 
