@@ -75,11 +75,34 @@ impl Environment {
         range: RangeInclusive<u64>,
         default: Duration,
     ) -> Result<Duration, VariableError> {
-        let expected = format!("seconds, {} to {}", range.start(), range.end());
+        let seconds = self.bounded(name, "seconds", range)?;
+        Ok(seconds.map_or(default, Duration::from_secs))
+    }
+
+    /// Value of a variable in milliseconds.
+    pub fn milliseconds(
+        &self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        default: Duration,
+    ) -> Result<Duration, VariableError> {
+        let milliseconds = self.bounded(name, "milliseconds", range)?;
+        Ok(milliseconds.map_or(default, Duration::from_millis))
+    }
+
+    /// Number of these units within `range`.
+    fn bounded(
+        &self,
+        name: &str,
+        units: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, VariableError> {
+        let expected = format!("{units}, {} to {}", range.start(), range.end());
         match self.parse(name, &expected)? {
-            None => Ok(default),
-            Some(seconds) if range.contains(&seconds) => Ok(Duration::from_secs(seconds)),
-            Some(_) => Err(VariableError::expected(name, &expected)),
+            Some(number) if !range.contains(&number) => {
+                Err(VariableError::expected(name, &expected))
+            }
+            number => Ok(number),
         }
     }
 
@@ -189,12 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_bounded() {
-        for (value, valid) in [("1", true), ("9", true), ("0", false), ("10", false), ("x", false)]
+    fn times_are_bounded() {
+        for (value, number) in [("1", Some(1)), ("9", Some(9)), ("0", None), ("10", None), ("x", None)]
         {
             let environment = environment(&[("APP_A", value)]).unwrap();
             let seconds = environment.seconds("APP_A", 1..=9, Duration::ZERO);
-            assert_eq!(seconds.is_ok(), valid, "{seconds:?}");
+            assert_eq!(seconds.ok(), number.map(Duration::from_secs));
+            let milliseconds = environment.milliseconds("APP_A", 1..=9, Duration::ZERO);
+            assert_eq!(milliseconds.ok(), number.map(Duration::from_millis));
         }
     }
 

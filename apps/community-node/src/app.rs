@@ -210,8 +210,9 @@ fn guards(
     let clock = Arc::clone(clock);
     let backend = match &config.backend {
         Backend::InMemory => headgate_guard::Backend::memory().clock(clock),
-        Backend::Redis(url) => {
-            let store = RedisStore::connect(RedisConfig::from_url(url.reveal())?);
+        Backend::Redis { url, timeout } => {
+            let config = RedisConfig::from_url(url.reveal())?.timeout(*timeout);
+            let store = RedisStore::connect(config);
             headgate_guard::Backend::shared(Arc::new(store), config.replicas).clock(clock)
         }
     };

@@ -35,7 +35,7 @@ pub struct Config {
     pub proxies: TrustedProxies,
     /// `CN_IPV6_PREFIX`: bits of an IPv6 address that identify a client.
     pub ipv6: Ipv6Prefix,
-    /// `CN_BACKEND` and `CN_REDIS_URL`: backend of the limits.
+    /// `CN_BACKEND`, `CN_REDIS_URL` and `CN_REDIS_TIMEOUT_MS`: backend of the limits.
     pub backend: Backend,
     /// `CN_IROH_BIND`: address for gossip; no gossip if `None`.
     pub iroh_bind: Option<SocketAddr>,
@@ -70,8 +70,13 @@ pub struct Config {
 pub enum Backend {
     /// Memory of this process.
     InMemory,
-    /// Redis at this URL, shared by all processes.
-    Redis(Secret),
+    /// Redis, shared by all processes.
+    Redis {
+        /// Its URL.
+        url: Secret,
+        /// Timeout of a call, after which the node counts by itself.
+        timeout: Duration,
+    },
 }
 
 /// The variable of [`Config::listen`].
@@ -95,6 +100,7 @@ const IPV6_PREFIX: &str = "CN_IPV6_PREFIX";
 const BACKEND: &str = "CN_BACKEND";
 const REDIS_URL: &str = "CN_REDIS_URL";
 const REDIS_URL_FILE: &str = "CN_REDIS_URL_FILE";
+const REDIS_TIMEOUT: &str = "CN_REDIS_TIMEOUT_MS";
 const IROH_BIND: &str = "CN_IROH_BIND";
 const IROH_SECRET: &str = "CN_IROH_SECRET";
 const IROH_SECRET_FILE: &str = "CN_IROH_SECRET_FILE";
@@ -111,7 +117,7 @@ const INSTANCE: &str = "CN_INSTANCE";
 const POLL_SECONDS: &str = "CN_CONFIG_POLL_SECONDS";
 
 /// All variables, with their help.
-pub const VARIABLES: [Variable; 30] = [
+pub const VARIABLES: [Variable; 31] = [
     (LISTEN, "Address for HTTP and WebSocket [default: 127.0.0.1:8090]"),
     (METRICS_LISTEN, "Address for /metrics, which is then served nowhere else"),
     (TLS.cert_file, "Certificates in PEM, comma-separated; plain text without one"),
@@ -131,6 +137,7 @@ pub const VARIABLES: [Variable; 30] = [
     (BACKEND, "Where limits are counted: inmem or redis [default: inmem]"),
     (REDIS_URL, "URL of Redis"),
     (REDIS_URL_FILE, "File with that URL"),
+    (REDIS_TIMEOUT, "Milliseconds that Redis may take to answer, 1 to 60000 [default: 100]"),
     (IROH_BIND, "Address for gossip; no gossip without it"),
     (IROH_SECRET, "Key of the node's id among peers, 64 hexadecimal digits"),
     (IROH_SECRET_FILE, "File with that key"),
@@ -146,6 +153,8 @@ pub const VARIABLES: [Variable; 30] = [
     (INSTANCE, "Name of the process in reports [default: a random one]"),
     (POLL_SECONDS, "Seconds between reads of documents, 1 to 3600 [default: 30]"),
 ];
+
+const DEFAULT_REDIS_TIMEOUT: Duration = Duration::from_millis(100);
 
 const DEFAULT_DATABASE: &str = "sqlite://data/community-node.db";
 
@@ -203,9 +212,10 @@ impl Config {
 
 fn backend(environment: &Environment) -> Result<Backend, VariableError> {
     let url = environment.value_or_file(REDIS_URL, REDIS_URL_FILE)?;
+    let timeout = environment.milliseconds(REDIS_TIMEOUT, 1..=60_000, DEFAULT_REDIS_TIMEOUT)?;
     match (environment.get(BACKEND), url) {
         (None | Some("inmem"), None) => Ok(Backend::InMemory),
-        (Some("redis"), Some(url)) => Ok(Backend::Redis(Secret::new(url))),
+        (Some("redis"), Some(url)) => Ok(Backend::Redis { url: Secret::new(url), timeout }),
         (Some("redis"), None) => {
             Err(VariableError::new(REDIS_URL, "is missing: expected redis://host:port"))
         }

@@ -28,6 +28,7 @@ fn an_invalid_variable_is_reported_with_what_is_expected() {
         ("CN_IPV6_PREFIX", "128", "expected a number of bits, 48 to 64"),
         ("CN_BACKEND", "memcached", "expected inmem or redis"),
         ("CN_REDIS_URL", "redis://localhost", "expected redis, since CN_REDIS_URL is set"),
+        ("CN_REDIS_TIMEOUT_MS", "0", "expected milliseconds, 1 to 60000"),
         ("CN_ADMIN_PASSWORD", "short", "expected at least 16 bytes"),
         ("CN_ADMIN_PASSWORD_FILE", "/nowhere/at/all", "No such file"),
         ("CN_IROH_BIND", "x", "expected an address and a port"),

@@ -47,11 +47,8 @@ pub(super) fn load(
         DynamoDbConfigError::Table(_) => VariableError::new(PREFIX, error.to_string()),
         _ => VariableError::new(REGION, error.to_string()),
     })?;
-    let timeout = environment.parse::<u32>(TIMEOUT, "milliseconds, 1 to 60000")?.unwrap_or(500);
-    if !(1..=60_000).contains(&timeout) {
-        return Err(VariableError::new(TIMEOUT, "expected milliseconds, 1 to 60000"));
-    }
-    let config = config.timeout(Duration::from_millis(timeout.into()));
+    let timeout = environment.milliseconds(TIMEOUT, 1..=60_000, Duration::from_millis(500))?;
+    let config = config.timeout(timeout);
     let config = match environment.get(ENDPOINT) {
         None => config,
         Some(url) => {
