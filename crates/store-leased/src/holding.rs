@@ -88,13 +88,20 @@ impl Holding {
     /// Starts anew under the limit of `check`. What was granted under the old one is not handed out:
     /// returns it, up to `most` grants; the rest goes back when it is due.
     ///
-    /// It goes back under the new limit, which applies at the store from now on.
-    pub(crate) fn replace(&mut self, check: &Check<'_>, since: u64, most: usize) -> Vec<Return> {
+    /// It goes back under the new limit, which applies at the store from now on. Grants that have
+    /// ended are dropped, so that their number is bounded even if no one gives them back.
+    pub(crate) fn replace(
+        &mut self,
+        check: &Check<'_>,
+        [since, now]: [u64; 2],
+        most: usize,
+    ) -> Vec<Return> {
         let mut all = self.end_all();
         for outdated in &mut all {
             outdated.limit = check.limit().clone();
         }
-        let outdated = all.split_off(all.len().min(most));
+        let mut outdated = all.split_off(all.len().min(most));
+        outdated.retain(|it| it.hand.until > now);
         *self = Self { outdated, ..Self::new(check, since) };
         all
     }
@@ -104,7 +111,7 @@ impl Holding {
         now.saturating_sub(self.pace.last_call()) > as_micros(Extra::MAX_HOLD)
             && self.flight.is_none()
             && self.waiting == 0
-            && self.outdated.is_empty()
+            && self.outdated.iter().all(|it| it.hand.until <= now)
             && self.hands.iter().all(|hand| hand.until <= now)
             && self.denial.is_none_or(|denial| denial.until <= now)
             && self.last.until <= now

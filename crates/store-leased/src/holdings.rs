@@ -210,7 +210,7 @@ impl Holdings {
             }
             let mut outdated = lock(&self.outdated);
             let room = Self::MAX_OUTDATED.saturating_sub(outdated.len());
-            outdated.extend(holding.replace(check, since, room));
+            outdated.extend(holding.replace(check, [since, now], room));
         }
         Some(holding)
     }

@@ -45,7 +45,8 @@ fn a_subject_is_idle_a_second_after_its_last_call_if_nothing_would_be_lost() {
     assert!(!holding(&[]).is_idle(LATER - 1));
     assert!(!is_idle(|it| it.flight = Some(Arc::default())));
     assert!(!is_idle(|it| it.waiting = 1));
-    assert!(!is_idle(|it| it.outdated = holding(&[hand(1, NOW)]).end_all()));
+    assert!(is_idle(|it| it.outdated = holding(&[hand(1, LATER)]).end_all()), "it has ended");
+    assert!(!is_idle(|it| it.outdated = holding(&[hand(1, LATER + 1)]).end_all()));
     assert!(!is_idle(|it| it.add(hand(1, LATER + 1))));
     assert!(!is_idle(|it| it.denial = Some(denial(1, LATER + 1))));
     assert!(!is_idle(|it| it.last.until = LATER + 1));
@@ -231,10 +232,19 @@ fn units_of_an_earlier_limit_that_do_not_go_back_at_once_do_when_they_are_due() 
     let ends = [NOW + 10, NOW + 20, NOW + 30];
     let mut holding = holding(&ends.map(|end| hand(5, end)));
     let changed = bucket(900);
-    let at_once = holding.replace(&check(&changed, 1), NOW, 1);
+    let at_once = holding.replace(&check(&changed, 1), [NOW; 2], 1);
     assert_eq!((at_once.len(), holding.units(NOW)), (1, 0));
     let later = ends.map(|end| holding.end(Timestamp::from_micros(end)));
     let returned: Vec<Return> = at_once.into_iter().chain(later.into_iter().flatten()).collect();
     assert_eq!(returned.iter().map(|it| it.hand).collect::<Vec<_>>(), ends.map(|end| hand(5, end)));
     assert!(returned.iter().all(|it| it.limit == changed), "which applies at the store by now");
+}
+
+#[test]
+fn units_of_earlier_limits_are_forgotten_when_their_grants_have_ended() {
+    let mut holding = holding(&[hand(5, NOW + 10), hand(5, NOW + 20)]);
+    for (units, now, left) in [(900, NOW + 9, 2), (800, NOW + 10, 1), (700, NOW + 20, 0)] {
+        assert!(holding.replace(&check(&bucket(units), 1), [now; 2], 0).is_empty());
+        assert_eq!(holding.outdated.len(), left, "{units}");
+    }
 }
