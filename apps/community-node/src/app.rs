@@ -211,8 +211,10 @@ fn guards(
     let backend = match &config.backend {
         Backend::InMemory => headgate_guard::Backend::memory().clock(clock),
         Backend::Redis { url, timeout } => {
-            let config = RedisConfig::from_url(url.reveal())?.timeout(*timeout);
-            let store = RedisStore::connect(config);
+            let redis = RedisConfig::from_url(url.reveal())?.timeout(*timeout);
+            // A server that may take that long to answer may take as long to connect.
+            let connect_timeout = (*timeout).max(RedisConfig::CONNECT_TIMEOUT);
+            let store = RedisStore::connect(redis.connect_timeout(connect_timeout));
             headgate_guard::Backend::shared(Arc::new(store), config.replicas).clock(clock)
         }
     };

@@ -56,6 +56,9 @@ pub enum RedisConfigError {
 pub struct RedisUrlError(redis::RedisError);
 
 impl RedisConfig {
+    /// Default timeout of a connection attempt.
+    pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
     /// A single server at `url`: `redis://`, `rediss://`, `unix://`, or through Sentinel
     /// `redis+sentinel://[user:password@]host:port[,host:port]/master[/db]`
     /// (`rediss+sentinel://` for TLS).
@@ -82,7 +85,7 @@ impl RedisConfig {
             topology,
             connections: 4,
             timeout: Duration::from_millis(100),
-            connect_timeout: Duration::from_secs(1),
+            connect_timeout: Self::CONNECT_TIMEOUT,
             max_in_flight: 4_096,
             tolerance: Circuit::FAILURE_THRESHOLD,
             pause: Circuit::RETRY_INTERVAL,
