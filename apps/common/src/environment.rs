@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn times_are_bounded() {
-        for (value, number) in [("1", Some(1)), ("9", Some(9)), ("0", None), ("10", None), ("x", None)]
+        for (value, number) in
+            [("1", Some(1)), ("9", Some(9)), ("0", None), ("10", None), ("x", None)]
         {
             let environment = environment(&[("APP_A", value)]).unwrap();
             let seconds = environment.seconds("APP_A", 1..=9, Duration::ZERO);
