@@ -198,7 +198,8 @@ async fn signed_in(node: &Running, keys: &Keys) -> Wire {
 
 #[tokio::test]
 async fn too_many_invalid_frames_end_the_connection() {
-    let node = Running::on(ws(&json!({"invalid_by_ip": 3}))).await;
+    let document = json!({"rate_limit": {"ws": {"invalid_by_ip": 3}, "penalty": lasting()}});
+    let node = Running::on(document).await;
     let mut wire = Wire::open(&node).await;
     for _ in 0..3 {
         wire.send_text("nonsense").await;
