@@ -43,8 +43,9 @@ async fn survives(escalation: Option<Escalation>) {
     let store = Arc::new(store.build());
     let rejections = Arc::new(Rejections::default());
     let backend = Backend::in_memory(Arc::clone(&store)).observer(Arc::clone(&rejections) as _);
-    // Per hour, so that hardly anything refills during the test.
-    let class = Class::new("public").unwrap().by_address(Allowance::per_hour(10).unwrap());
+    // Per day, so that nothing refills during the test.
+    let ten = Allowance::per(10, Duration::from_secs(86_400)).unwrap();
+    let class = Class::new("public").unwrap().by_address(ten);
     let mut policy = Policy::new([class]).unwrap();
     if let Some(escalation) = escalation {
         policy = policy.escalation(escalation);

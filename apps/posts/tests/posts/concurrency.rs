@@ -158,31 +158,53 @@ async fn a_failed_save_costs_nothing_in_dynamodb() {
     a_failed_save_costs_nothing(Server::cooldowns_on(dynamodb.endpoint(), &[]).await).await;
 }
 
-/// Saving waits for a lock that the test holds, while the client hangs up.
 #[tokio::test]
 async fn hanging_up_does_not_bypass_the_cooldown() {
     let server = Server::embedded().await;
     let options = SqliteConnectOptions::new().filename(server.database());
     let mut database = SqliteConnection::connect_with(&options).await.unwrap();
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut database).await.unwrap();
-
-    let mut hanging = Box::pin(server.post("192.0.2.1", "太郎", "テスト投稿"));
-    let reserved = until_limited(&server, |seconds| seconds <= 30);
-    tokio::select! {
-        reply = &mut hanging => panic!("saved in spite of the lock: {reply:?}"),
-        () = reserved => {}
+    // A post waits for a lock for five seconds only, and requests may take as long on a busy
+    // machine. One that has waited for too long costs nothing: another author tries.
+    for author in 0..20 {
+        if is_saved_without_its_client(&server, &mut database, &address(author)).await {
+            return;
+        }
     }
-    // While a post is being saved, no other is admitted.
-    server.post("192.0.2.1", "次郎", "次の投稿").await.is_limited();
-    drop(hanging);
-    sqlx::query("COMMIT").execute(&mut database).await.unwrap();
-    until_limited(&server, |seconds| seconds == 300).await;
+    panic!("no post was saved after its client hung up");
 }
 
-/// Sends invalid posts until one is limited for the expected time.
-async fn until_limited(server: &Server, expected: fn(u64) -> bool) {
-    let asking = async {
-        while !server.post("192.0.2.1", "", "").await.retry_after().is_some_and(expected) {}
+/// Hangs up while a post waits for a lock that the test holds. Returns false if it was not saved.
+async fn is_saved_without_its_client(
+    server: &Server,
+    database: &mut SqliteConnection,
+    address: &str,
+) -> bool {
+    let (nickname, body) = (format!("名前 {address}"), format!("投稿 {address}"));
+    // Invalid, so that it takes nothing.
+    let ask = async || server.post(address, "", "").await.retry_after();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *database).await.unwrap();
+    let mut hanging = Box::pin(server.post(address, &nickname, &body));
+    let reserved = async { while !ask().await.is_some_and(|seconds| seconds <= 30) {} };
+    let other = tokio::select! {
+        reply = &mut hanging => reply,
+        () = reserved => server.post(address, "次郎", "次の投稿").await,
     };
-    timeout(Duration::from_secs(20), asking).await.expect("to be limited");
+    drop(hanging);
+    sqlx::query("COMMIT").execute(&mut *database).await.unwrap();
+    if other.status == 500 {
+        return false;
+    }
+    // While a post is being saved, no other is admitted.
+    other.is_limited();
+    let decided = async {
+        loop {
+            match ask().await {
+                Some(1..=30) => {}
+                decided => return decided,
+            }
+        }
+    };
+    let decided = timeout(Duration::from_secs(120), decided).await.expect("to be saved, or not");
+    assert!(decided.is_none_or(|seconds| seconds == 300), "{decided:?}");
+    decided.is_some()
 }

@@ -17,6 +17,9 @@ use tokio::{
 
 use crate::harness::send;
 
+/// Generous: tests share few cores.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Starts it in `folder` with these variables only.
 pub(crate) fn start(folder: &TempDir, variables: &[(&str, &str)]) -> Child {
     let mut program = Command::new(env!("CARGO_BIN_EXE_headgate-posts"));
@@ -34,7 +37,7 @@ async fn it_runs_without_other_services_and_stops_on_a_signal() {
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let process = start(&folder, &[("POSTS_LISTEN", &address.to_string())]);
     let healthy = async { while send(address, Request::get("/health"), "").await.is_err() {} };
-    timeout(Duration::from_secs(30), healthy).await.expect("a service");
+    timeout(PATIENCE, healthy).await.expect("a service");
 
     let post = |i: u8| format!(r#"{{"post":{{"nickname":"名前{i}","body":"投稿 {i} 番"}}}}"#);
     let request = || Request::post("/api/posts").header("content-type", "application/json");
@@ -65,7 +68,7 @@ async fn a_start_on_a_used_port_touches_no_data() {
     let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let used = other.local_addr().unwrap().to_string();
     let process = start(&folder, &[("POSTS_LISTEN", &used)]);
-    let output = timeout(Duration::from_secs(30), process.wait_with_output()).await;
+    let output = timeout(PATIENCE, process.wait_with_output()).await;
     let output = output.expect("an exit").unwrap();
     let log = lines(&output);
     assert_eq!(output.status.code(), Some(1), "{log}");
@@ -93,7 +96,7 @@ async fn sighup_stops_nothing_and_requests_are_served_during_the_shutdown_delay(
                 != status
             {}
         };
-        timeout(Duration::from_secs(60), reaches).await.expect("this status");
+        timeout(PATIENCE, reaches).await.expect("this status");
     };
     health(200).await;
     signal(&process, "-HUP").await;

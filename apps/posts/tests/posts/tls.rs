@@ -12,7 +12,7 @@ use tokio::{
 use crate::process::{lines, start};
 
 /// Generous: tests share few cores.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs curl with `arguments` on a path of the service.
 async fn curl(curl: &Path, port: u16, path: &str, arguments: &[&str]) -> Output {

@@ -38,12 +38,13 @@ impl Guarded {
     }
 }
 
-fn store(redis: &Redis, timeout: Duration) -> Arc<RedisStore> {
-    Arc::new(RedisStore::connect(RedisConfig::from_url(&redis.url()).unwrap().timeout(timeout)))
-}
-
 /// A busy machine is not an outage.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+fn patient(redis: &Redis) -> Arc<RedisStore> {
+    let config = RedisConfig::from_url(&redis.url()).unwrap();
+    Arc::new(RedisStore::connect(config.timeout(PATIENCE).connect_timeout(PATIENCE)))
+}
 
 /// The lines about degraded decisions.
 fn warnings(log: &CapturedLog) -> Vec<String> {
@@ -55,7 +56,7 @@ fn warnings(log: &CapturedLog) -> Vec<String> {
 #[tokio::test]
 async fn an_outage_is_logged_every_ten_seconds_with_the_number_of_decisions() {
     let redis = require!(Redis::start());
-    let guarded = Guarded::new(Backend::shared(store(&redis, PATIENCE), NonZeroU32::MIN));
+    let guarded = Guarded::new(Backend::shared(patient(&redis), NonZeroU32::MIN));
     let log = CapturedLog::start("headgate_guard=trace");
     assert_eq!(guarded.status().await, 200);
     assert_eq!((log.text().as_str(), guarded.degraded()), ("", 0));
@@ -81,8 +82,9 @@ async fn an_outage_is_logged_every_ten_seconds_with_the_number_of_decisions() {
 #[tokio::test]
 async fn a_hanging_store_is_logged_as_a_timeout() {
     let redis = require!(Redis::start());
-    let hasty = store(&redis, Duration::from_millis(50));
-    let guarded = Guarded::new(Backend::shared(hasty, NonZeroU32::MIN));
+    let hasty = RedisConfig::from_url(&redis.url()).unwrap().timeout(Duration::from_millis(50));
+    let hasty = RedisStore::connect(hasty);
+    let guarded = Guarded::new(Backend::shared(Arc::new(hasty), NonZeroU32::MIN));
     let log = CapturedLog::start("headgate_guard=warn");
     assert_eq!(guarded.status().await, 200);
     redis.pause();
@@ -94,7 +96,7 @@ async fn a_hanging_store_is_logged_as_a_timeout() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let logged = tokio::time::timeout(PATIENCE, logged).await;
+    let logged = tokio::time::timeout(PATIENCE * 4, logged).await;
     assert!(logged.is_ok(), "{}", log.text());
     assert!(guarded.rejections.degraded_count(FailCause::Timeout) > 0);
 }
@@ -104,7 +106,7 @@ async fn a_store_without_a_failure_policy_is_logged_too() {
     let redis = require!(Redis::start());
     redis.kill();
     for (mode, name, status) in [(FailMode::Open, "open", 200), (FailMode::Local, "closed", 429)] {
-        let backend = Backend::on(store(&redis, PATIENCE)).fail_mode(mode);
+        let backend = Backend::on(patient(&redis)).fail_mode(mode);
         let guarded = Guarded::new(backend);
         let log = CapturedLog::start("headgate_guard=warn");
         for _ in 0..3 {

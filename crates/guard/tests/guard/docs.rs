@@ -1,8 +1,8 @@
 //! The guide quotes its example, which behaves as described.
 
-use headgate_guard::{Backend, Cidr, TrustedProxies};
+use headgate_guard::{Cidr, TrustedProxies};
 
-use crate::support::{Server, header};
+use crate::support::{Server, by_clock, header};
 
 #[path = "../../examples/axum.rs"]
 #[allow(dead_code, reason = "its main is not called here")]
@@ -26,7 +26,7 @@ fn the_guide_quotes_its_example() {
 #[tokio::test]
 async fn the_example_does_what_the_guide_says() {
     let proxies = TrustedProxies::from_iter(["127.0.0.1/32".parse::<Cidr>().unwrap()]);
-    let guard = example::guard(Backend::memory(), proxies).unwrap();
+    let guard = example::guard(by_clock().1, proxies).unwrap();
     let server = Server::start(example::router(&guard)).await;
     guard.replace(example::policy(1, 2, 1).unwrap()).unwrap();
 

@@ -10,33 +10,43 @@ use axum::{Router, body::Body, routing::get};
 use headgate_guard::{Allowance, Class, Guard, Policy, Routes};
 use http::{Method, Response, StatusCode};
 
-use crate::support::{Server, by_address, by_clock, guard, header, hello, public};
+use crate::support::{
+    DAY, Server, by_clock, daily, daily_class, guard, guard_by_clock, header, hello, public,
+};
 
 #[tokio::test]
 async fn a_client_over_the_limit_gets_429_and_retry_after() {
-    let server = Server::behind(&guard(1)).await;
-    let admitted = server.get("/", &[]).await;
-    assert_eq!(admitted.status(), 200);
-    assert_eq!(admitted.body(), "hello");
-    assert_eq!(header(&admitted, "x-ratelimit-limit"), "", "only if so configured");
+    let minute = Duration::from_secs(60);
+    // In memory, the requests take time: much less than an hour.
+    for (guard, window, most) in
+        [(guard_by_clock(1), minute, Duration::ZERO), (guard(1), DAY, 60 * minute)]
+    {
+        let server = Server::behind(&guard).await;
+        let admitted = server.get("/", &[]).await;
+        assert_eq!(admitted.status(), 200);
+        assert_eq!(admitted.body(), "hello");
+        assert_eq!(header(&admitted, "x-ratelimit-limit"), "", "only if so configured");
 
-    let denied = server.get("/", &[]).await;
-    assert_eq!(denied.status(), 429);
-    let body = r#"{"code":"RATE_LIMITED","message":"rate limited","details":null}"#;
-    assert_eq!(denied.body(), body);
-    let expected = [
-        ("content-type", "application/json"),
-        ("retry-after", "60"),
-        ("x-ratelimit-limit", "1"),
-        ("x-ratelimit-remaining", "0"),
-        ("ratelimit-policy", r#""public";q=1;w=60"#),
-        ("ratelimit", r#""public";r=0;t=60"#),
-    ];
-    for (name, value) in expected {
-        assert_eq!(header(&denied, name), value, "{name}");
+        let denied = server.get("/", &[]).await;
+        assert_eq!(denied.status(), 429);
+        let body = r#"{"code":"RATE_LIMITED","message":"rate limited","details":null}"#;
+        assert_eq!(denied.body(), body);
+        let (window, most) = (window.as_secs(), most.as_secs());
+        let wait: u64 = header(&denied, "retry-after").parse().unwrap();
+        assert!((window - most..=window).contains(&wait), "{wait}");
+        let expected = [
+            ("content-type", "application/json"),
+            ("x-ratelimit-limit", "1"),
+            ("x-ratelimit-remaining", "0"),
+            ("ratelimit-policy", &format!(r#""public";q=1;w={window}"#)),
+            ("ratelimit", &format!(r#""public";r=0;t={wait}"#)),
+        ];
+        for (name, value) in expected {
+            assert_eq!(header(&denied, name), value, "{name}");
+        }
+        let reset: u64 = header(&denied, "x-ratelimit-reset").parse().unwrap();
+        assert!(reset > 1_700_000_000, "{reset} is a Unix time");
     }
-    let reset: u64 = header(&denied, "x-ratelimit-reset").parse().unwrap();
-    assert!(reset > 1_700_000_000, "{reset} is a Unix time");
 }
 
 #[tokio::test]
@@ -60,7 +70,8 @@ async fn a_client_that_waits_for_retry_after_is_admitted() {
 
 #[tokio::test]
 async fn a_limit_of_zero_denies_for_the_whole_window() {
-    let server = Server::behind(&guard(0)).await;
+    let guard = Guard::builder(public(0), Routes::all("public")).build().unwrap();
+    let server = Server::behind(&guard).await;
     let denied = server.get("/", &[]).await;
     assert_eq!(denied.status(), 429);
     let expected = [
@@ -93,7 +104,7 @@ async fn a_denied_request_does_not_reach_the_service() {
 #[tokio::test]
 async fn classes_are_counted_separately() {
     let policy =
-        Policy::new([by_address("auth", 1), by_address("reports", 2), by_address("public", 3)]);
+        Policy::new([daily_class("auth", 1), daily_class("reports", 2), daily_class("public", 3)]);
     let routes = Routes::new()
         .prefix("/v1/auth", "auth")
         .method(Method::POST, "/v1/reports", "reports")
@@ -113,7 +124,7 @@ async fn classes_are_counted_separately() {
 
 #[tokio::test]
 async fn a_custom_response_keeps_the_limit_headers() {
-    let layer = guard(1).layer().respond_with(|denial| {
+    let layer = guard_by_clock(1).layer().respond_with(|denial| {
         let text = format!("{} waits {}", denial.class(), denial.denied().retry_after_secs());
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -140,9 +151,9 @@ async fn admitted_requests_can_have_limit_headers() {
 
 #[tokio::test]
 async fn invalid_policies_are_rejected() {
-    let twice = Policy::new([by_address("a", 1), by_address("a", 2)]).unwrap_err();
+    let twice = Policy::new([daily_class("a", 1), daily_class("a", 2)]).unwrap_err();
     assert_eq!(twice.to_string(), "duplicate class \"a\" in the policy");
-    let nowhere = Guard::builder(public(1), Routes::all("nobody")).build().unwrap_err();
+    let nowhere = Guard::builder(daily(1), Routes::all("nobody")).build().unwrap_err();
     let expected = "unknown class \"nobody\": the routes name it, but the policy does not have it";
     assert_eq!(nowhere.to_string(), expected);
     let name = Class::new("Öffentlich").unwrap_err().to_string();

@@ -1,12 +1,12 @@
 use headgate_guard::{Cidr, Guard, Routes, TrustedProxies};
 
-use crate::support::{Server, guard, public};
+use crate::support::{Server, daily, guard};
 
 const TRUSTED: &str = "127.0.0.1/32";
 
 async fn behind_a_proxy() -> Server {
     let proxies = TrustedProxies::from_iter([TRUSTED.parse::<Cidr>().unwrap()]);
-    let guard = Guard::builder(public(2), Routes::all("public")).trusted_proxies(proxies);
+    let guard = Guard::builder(daily(2), Routes::all("public")).trusted_proxies(proxies);
     Server::behind(&guard.build().unwrap()).await
 }
 

@@ -1,6 +1,6 @@
 //! Shared by the tests: a server, a client, policies, a clock.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, routing::get};
 use bytes::Bytes;
@@ -104,9 +104,27 @@ pub(crate) fn by_address(class: &str, per_minute: u64) -> Class {
     Class::new(class).unwrap().by_address(Allowance::per_minute(per_minute).unwrap())
 }
 
-/// A guard of all requests, with `per_minute` by address.
-pub(crate) fn guard(per_minute: u64) -> Guard {
-    Guard::builder(public(per_minute), Routes::all("public")).build().unwrap()
+/// A window of which nothing refills while a test runs, however busy the machine is.
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
+
+/// One class of all requests, with `per_day` by address.
+pub(crate) fn daily(per_day: u64) -> Policy {
+    Policy::new([daily_class("public", per_day)]).unwrap()
+}
+
+pub(crate) fn daily_class(class: &str, per_day: u64) -> Class {
+    Class::new(class).unwrap().by_address(Allowance::per(per_day, DAY).unwrap())
+}
+
+/// A guard of all requests in memory, with `per_day` by address.
+pub(crate) fn guard(per_day: u64) -> Guard {
+    Guard::builder(daily(per_day), Routes::all("public")).build().unwrap()
+}
+
+/// A guard of all requests by a manual clock, with `per_minute` by address.
+pub(crate) fn guard_by_clock(per_minute: u64) -> Guard {
+    let guard = Guard::builder(public(per_minute), Routes::all("public"));
+    guard.backend(by_clock().1).build().unwrap()
 }
 
 /// A manual clock, and a backend that uses it.

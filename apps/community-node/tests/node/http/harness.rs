@@ -96,6 +96,7 @@ impl Server {
             app = app.metrics_on(listener);
         }
         let node = Arc::clone(app.node());
+        catch_up(&node).await;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, told) = oneshot::channel::<()>();
@@ -216,6 +217,20 @@ impl Server {
         assert_eq!(reply.status, 200, "{}", reply.text);
         reply.json()["access_token"].as_str().unwrap().to_owned()
     }
+}
+
+/// Reads what the node could not read at its start: it waits for its database for two seconds, and
+/// a busy machine may take longer. Without a database, it changes nothing.
+async fn catch_up(node: &Node) {
+    if node.denylist.is_loaded() || node.database.migrate().await.is_err() {
+        return;
+    }
+    let documents = node.database.service_configs();
+    node.relay.refresh(&documents).await;
+    node.user_api.refresh(&documents).await;
+    node.bootstrap.refresh(&documents).await;
+    // A test may have made it unreadable.
+    let _ = node.denylist.refresh().await;
 }
 
 /// Keys of a test user.

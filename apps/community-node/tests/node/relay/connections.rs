@@ -51,7 +51,8 @@ async fn a_closed_connection_frees_its_place() {
 async fn a_dead_connection_frees_its_place() {
     let start = Start::new().timing(|timing| headgate_community_node::relay::Timing {
         ping: std::time::Duration::from_millis(100),
-        silence: std::time::Duration::from_secs(3),
+        // Longer than a busy machine stands still: the client and the node stand still together.
+        silence: std::time::Duration::from_secs(20),
         ..timing
     });
     let node = start.on(json!({})).await;
@@ -95,7 +96,7 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_budget() {
 async fn without_a_trusted_proxy_forwarding_headers_are_ignored() {
     let node = Running::on(ws(&json!({"conns_per_minute": 1}))).await;
     let _wire = Wire::open(&node).await;
-    for client in 0..10 {
+    for client in 0..3 {
         let address = format!("198.51.100.{client}");
         for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
             let refused = Wire::try_open(node.address, &[(header, &address)]).await.err();

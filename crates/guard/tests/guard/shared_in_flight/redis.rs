@@ -31,7 +31,7 @@ fn on_redis(url: &str, limits: SharedInFlight) -> (Guard, Arc<Rejections>) {
 
 fn on(config: RedisConfig, limits: SharedInFlight) -> (Guard, Arc<Rejections>) {
     // A busy machine is not an outage.
-    let config = config.timeout(Duration::from_secs(30));
+    let config = config.timeout(PATIENCE).connect_timeout(PATIENCE);
     let rejections = Arc::new(Rejections::default());
     let backend = Backend::shared(Arc::new(RedisStore::connect(config)), TWO);
     let backend = backend.fail_mode(FailMode::Local).observer(Arc::clone(&rejections) as _);
@@ -173,7 +173,9 @@ async fn a_place_is_held_by_a_process_until_it_is_killed() {
 async fn places_that_were_taken_while_redis_was_down_move_there_when_it_is_back() {
     let redis = require!(Redis::start());
     redis.kill();
-    let limits = per_client(4).lease(Duration::from_secs(3)).unwrap();
+    // Places move when their leases are renewed, after a third of them. What is left is longer than
+    // a busy machine stands still.
+    let limits = per_client(4).lease(Duration::from_secs(15)).unwrap();
     let guards = two(&redis, &limits);
     let mut held = Vec::new();
     for guard in &guards {
