@@ -286,7 +286,7 @@ async fn a_lease_is_renewed_during_an_outage_as_the_rule_says() {
 async fn an_id_of_another_server_takes_no_place_after_an_outage() {
     let redis = require!(Redis::start());
     let url = redis.url();
-    let server = Server::start(&[("redis.url", url.as_str()), ("redis.timeout_ms", "2000")]).await;
+    let server = Server::start(&[("redis.url", url.as_str()), ("redis.timeout_ms", "5000")]).await;
     ready(&server).await;
     server.limit_exports(1, 600).await;
     let held = server.acquire(600).await;

@@ -15,7 +15,7 @@ pub(crate) const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
 
 /// Polls until the response satisfies the condition.
 pub(crate) async fn eventually(server: &Server, path: &str, fits: impl Fn(&str) -> bool) -> String {
-    tokio::time::timeout(Duration::from_secs(30), async {
+    tokio::time::timeout(Duration::from_secs(120), async {
         loop {
             let text = server.get(path).await.text;
             if fits(&text) {

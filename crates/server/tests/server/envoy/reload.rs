@@ -16,7 +16,7 @@ fn limit(domain: &str, requests: u32) -> String {
 
 /// Waits until the condition holds: files are reloaded in the background.
 async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
-    tokio::time::timeout(Duration::from_secs(30), async {
+    tokio::time::timeout(Duration::from_secs(120), async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

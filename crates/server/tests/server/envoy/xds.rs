@@ -30,7 +30,7 @@ fn limit(domain: &str, requests: u32) -> String {
 
 /// Waits until the condition holds: configurations arrive in the background.
 async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
-    tokio::time::timeout(Duration::from_secs(60), async {
+    tokio::time::timeout(Duration::from_secs(120), async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

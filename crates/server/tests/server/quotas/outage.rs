@@ -42,7 +42,8 @@ async fn without_redis_the_ledger_decides() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_postgres_increments_fail_and_usage_is_kept() {
     let backend = require!(Backend::start());
-    let server = backend.server().await;
+    // Short enough to wait for, long enough for a busy machine.
+    let server = backend.server_with(&[("database.connect_timeout_seconds", "5")]).await;
     let id = server.create_quota(&policy("no-postgres", 10)).await;
     assert_eq!(server.increment(&id, 4, Some("before")).await.status, 200);
     backend.postgres.stop();
