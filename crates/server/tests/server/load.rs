@@ -162,8 +162,8 @@ async fn only_the_first_requests_time_out_while_redis_hangs_under_load() {
     outage.assert_only("u1", Some((true, OPEN)));
     outage.assert_only("closed", Some((false, CLOSED)));
     let waited = calls(&server).await.0 - before;
-    // The requests before the breaker opened, and then one per half a second: 16, and some for health
-    // checks. In four seconds, it would be 64 if all had waited.
+    // The requests before the breaker opened, and then one per half a second: 16, and some for
+    // health checks. In four seconds, it would be 64 if all had waited.
     let most = 24.0 + 4.0 * seconds;
     assert!((1.0..=most).contains(&waited), "{waited} of {}", outage.took.len());
 }

@@ -203,8 +203,8 @@ async fn an_override_is_set_replaced_listed_and_deleted(backend: &Backend) {
     assert_eq!((&entry["after"]["limit"], &entry["reason"]), (&json!(5000), &json!("launch")));
 }
 
-/// Sets an override that ends soon; returns its end, and the override. On a busy machine, a short one
-/// may be over before it is set.
+/// Sets an override that ends soon; returns its end, and the override. On a busy machine, a short
+/// one may be over before it is set.
 async fn set_for_a_moment(server: &Server, rule: &str) -> (jiff::Timestamp, Value) {
     for seconds in [2, 20, 60] {
         let end = jiff::Timestamp::now() + Duration::from_secs(seconds);

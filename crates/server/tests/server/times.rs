@@ -55,8 +55,8 @@ async fn calls_that_the_open_breaker_skips_are_not_timed() {
         server.check_user("u1").await;
     }
     let (timed, took) = calls(&server).await;
-    // Five failures open the breaker; then two calls in a second probe the store, and as many health
-    // checks. That is few unless the machine takes long.
+    // Five failures open the breaker; then two calls in a second probe the store, and as many
+    // health checks. That is few unless the machine takes long.
     let most = 50.0 + 4.0 * began.elapsed().as_secs_f64();
     assert!((5.0..most).contains(&timed), "{timed} in {took} s");
 }

@@ -66,8 +66,8 @@ async fn all_windows_that_deny_are_remembered() {
         server.create_rule(&rule).await;
     }
     while server.check_user("u1").await.json()["allowed"] == true {}
-    // Some of these are remembered, unless each takes longer than a denial is: both windows deny, and
-    // the longer wait counts.
+    // Some of these are remembered, if a machine is not so busy that each takes longer than that:
+    // both windows deny, and the longer wait counts.
     let mut connection = Connection::open(server.address).await;
     let (mut remembered, begun) = (0, Instant::now());
     for checks in 1.. {

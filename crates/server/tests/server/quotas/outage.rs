@@ -89,7 +89,8 @@ async fn a_policy_of_another_server_is_loaded_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_increments_are_bounded_while_the_ledger_is_slow() {
     let backend = Arc::new(require!(Backend::start()));
-    let server = backend.server_with(&[("quota.queue_capacity", "1")]).await;
+    let keys = [("quota.queue_capacity", "1"), ("server.request_timeout_seconds", "600")];
+    let server = backend.server_with(&keys).await;
     let id = server.create_quota(&policy("slow", 100)).await;
     assert_eq!(server.increment(&id, 1, None).await.status, 200);
     let blocked = Arc::clone(&backend);
@@ -105,17 +106,23 @@ async fn waiting_increments_are_bounded_while_the_ledger_is_slow() {
                   AND relation = 'quota.quota_usages'::regclass";
     until(async || backend.postgres.psql(locked) == "1").await;
     let mut asking: FuturesUnordered<_> = (0..16).map(|_| server.increment(&id, 1, None)).collect();
-    let first = timeout(Duration::from_secs(20), asking.next()).await;
+    let first = timeout(Duration::from_secs(60), asking.next()).await;
     let first = first.expect("a refusal while the ledger is blocked").unwrap();
-    assert_eq!(first.status, 503, "{}", first.text);
+    let overloaded = |reply: &Reply| error(reply).1 == "SYS_QUOTA_OVERLOADED";
+    assert!(overloaded(&first), "{}", first.text);
     backend.postgres.psql("CREATE TABLE enough ()");
     let mut replies: Vec<Reply> = asking.collect().await;
     replies.push(first);
     blocking.await.unwrap();
     let admitted = replies.iter().filter(|reply| reply.status == 200).count() as u64;
     for reply in replies.iter().filter(|reply| reply.status != 200) {
-        assert_eq!((error(reply).0, error(reply).1.as_str()), (503, "SYS_QUOTA_OVERLOADED"));
-        assert_eq!(reply.header("retry-after"), "1");
+        assert_eq!(reply.status, 503, "{}", reply.text);
+        // On a busy machine, the ledger is blocked for longer than a statement may take.
+        let late = ["SYS_QUOTA_DATABASE_UNAVAILABLE", "SYS_QUOTA_UNCONFIRMED"];
+        if !late.contains(&error(reply).1.as_str()) {
+            assert!(overloaded(reply), "{}", reply.text);
+            assert_eq!(reply.header("retry-after"), "1");
+        }
     }
     assert_eq!(server.used(&id).await, 1 + admitted);
 }
