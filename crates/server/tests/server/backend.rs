@@ -16,7 +16,8 @@ pub(crate) enum Backend {
 }
 
 /// A busy machine is not an outage.
-const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
+const PATIENT: [(&str, &str); 2] =
+    [("redis.timeout_ms", "30000"), ("database.connect_timeout_seconds", "60")];
 
 /// Runs each of these functions as a test on both backends.
 macro_rules! on_both_backends {
@@ -59,8 +60,8 @@ impl Backend {
             return Server::start(keys).await;
         };
         let url = redis.url();
-        let own = [("database.url", database.url()), ("redis.url", url.as_str()), PATIENT];
-        let server = Server::start(&[&own, keys].concat()).await;
+        let own = [("database.url", database.url()), ("redis.url", url.as_str())];
+        let server = Server::start(&[&own[..], &PATIENT, keys].concat()).await;
         until_ready(&server).await;
         server
     }
@@ -73,5 +74,5 @@ async fn until_ready(server: &Server) {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(Duration::from_secs(30), waiting).await.expect("a server that is ready");
+    timeout(Duration::from_secs(120), waiting).await.expect("a server that is ready");
 }

@@ -33,7 +33,7 @@ async fn in_flight(server: &Server) -> TcpStream {
 
 #[tokio::test]
 async fn a_request_in_flight_is_answered() {
-    let server = Server::start(&[]).await;
+    let server = Server::start(&[("server.shutdown_timeout_seconds", "3600")]).await;
     let address = server.address;
     let mut request = in_flight(&server).await;
     let running = server.stop();
@@ -104,9 +104,9 @@ async fn an_idle_connection_is_closed() {
         [b"", b"PRI", b"POST / HTTP/1.1\r\nho", b"GET /healthz HTTP/1.1\r\nhost: test\r\n\r\n"];
     let ended = beginnings.map(async |beginning| {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
-        stream.write_all(beginning).await.unwrap();
-        let mut rest = Vec::new();
-        stream.read_to_end(&mut rest).await.unwrap();
+        // A connection that is closed before it is written to, or read from, is reset.
+        let _ = stream.write_all(beginning).await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
     });
     join_all(ended).await;
 }

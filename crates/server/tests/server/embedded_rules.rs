@@ -133,9 +133,9 @@ async fn a_service_and_the_server_count_together() {
     let server = Server::start(&[("redis.url", url.as_str()), PATIENT]).await;
     ready(&server).await;
     server.create_rule(&rule("exports", 3)).await;
-    let store =
-        RedisStore::connect(RedisConfig::from_url(&url).unwrap().timeout(Duration::from_secs(30)));
-    let rules = RuleSet::on(Arc::new(store));
+    let patience = Duration::from_secs(30);
+    let config = RedisConfig::from_url(&url).unwrap().timeout(patience).connect_timeout(patience);
+    let rules = RuleSet::on(Arc::new(RedisStore::connect(config)));
     follow(&server, &rules).refresh().await.unwrap();
     assert_eq!(check(&rules, "u1").await, Some((true, 2, "exports".to_owned())));
     let body = json!({"attributes": {"path": "/v1/x", "user": "u1"}}).to_string();

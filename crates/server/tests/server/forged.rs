@@ -18,6 +18,7 @@ async fn start(issuer: &Issuer) -> (Server, Client) {
     let keys = [("auth.jwks_url", issuer.url()), ("auth.issuer", issuer.name())];
     let keys = keys.each_ref().map(|(key, value)| (*key, value.as_str()));
     let server = Server::start(&keys).await;
+    server.until_known(&issuer.token_for("sys_auditor")).await;
     let client = connect(server.grpc_address).await;
     (server, client)
 }

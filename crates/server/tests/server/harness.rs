@@ -1,6 +1,6 @@
 //! A server on a free port, and a client.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use headgate_server::{App, Config, Drain, Listeners};
 use http_body_util::{BodyExt, Full};
@@ -14,6 +14,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::oneshot,
     task::JoinHandle,
+    time::{sleep, timeout},
 };
 
 pub(crate) const CHECK: &str = "/api/v1/ratelimit/check";
@@ -138,6 +139,17 @@ impl Server {
             request = request.header("content-type", "application/json");
         }
         self.send(request, body).await
+    }
+
+    /// Waits until the server knows the issuer of this token. It fetches the keys when they are
+    /// needed, and refuses the token if that takes more than two seconds, as on a busy machine.
+    pub(crate) async fn until_known(&self, token: &str) {
+        let known = async {
+            while self.with_token(Some(token), "GET", RULES, "").await.status == 401 {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(Duration::from_secs(120), known).await.expect("an issuer that is known");
     }
 
     /// Creates a rule; returns its id.

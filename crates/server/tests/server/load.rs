@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::{
     harness::Server,
     redis::{PATIENT, ready},
+    times::calls,
 };
 
 /// Never reached, not even the share of one replica.
@@ -29,12 +30,13 @@ struct Seen {
     answers: BTreeMap<&'static str, BTreeSet<(bool, String)>>,
 }
 
-/// Runs eight clients for `time`, each in a closed loop over the subjects.
+/// Runs eight clients for `time`, each in a closed loop over the subjects. However slow the machine
+/// is, each asks for every subject twice.
 async fn load(server: &Server, subjects: &[&'static str], time: Duration) -> Seen {
     let client = async || {
         let (began, mut seen) = (Instant::now(), Seen::default());
-        for subject in subjects.iter().cycle() {
-            if began.elapsed() >= time {
+        for (turn, subject) in subjects.iter().cycle().enumerate() {
+            if began.elapsed() >= time && turn >= 2 * subjects.len() {
                 break;
             }
             let asked = Instant::now();
@@ -72,8 +74,9 @@ async fn create_rule(server: &Server, mode: &str) {
 // === impl Seen ===
 
 impl Seen {
-    fn p99(&self) -> Duration {
-        self.took[self.took.len() * 99 / 100]
+    /// The time that so many percent of the requests took at most.
+    fn percentile(&self, percent: usize) -> Duration {
+        self.took[self.took.len() * percent / 100]
     }
 
     /// Asserts that a subject got only the responses of a healthy store and of the fail mode.
@@ -127,34 +130,40 @@ async fn redis_killed_under_load_costs_no_client_an_error_and_little_time() {
     outage.assert_only("local", None);
     strict_outage.assert_only("u1", Some((false, CLOSED)));
     strict_outage.assert_only("open", Some((true, OPEN)));
-    // A busy machine may take a second for anything. A request that waited for the store would take
-    // the timeout, which is 100 ms by default and 30 s here.
-    let most = (3 * normal.p99()).max(Duration::from_secs(1));
-    assert!(outage.p99() <= most, "{:?} in the outage, {:?} before", outage.p99(), normal.p99());
+    // A busy machine may take seconds for some. A request that waited for the store would take the
+    // timeout, which is 100 ms by default and 30 s here.
+    let usual = (3 * normal.percentile(50)).max(Duration::from_secs(1));
+    for (percent, most) in [(50, usual), (99, Duration::from_secs(15))] {
+        let (then, before) = (outage.percentile(percent), normal.percentile(percent));
+        assert!(then <= most, "{percent} %: {then:?} in the outage, {before:?} before");
+    }
 
     redis.restart();
     let back = Instant::now();
     while server.check_user("u1").await.json()["reason"] != "" {
-        assert!(back.elapsed() < Duration::from_secs(30), "it has not recovered");
+        assert!(back.elapsed() < Duration::from_secs(120), "it has not recovered");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_first_requests_time_out_while_redis_hangs_under_load() {
-    const TIMEOUT: Duration = Duration::from_millis(500);
     let redis = require!(Redis::start());
     let url = redis.url();
     let keys = [("redis.url", url.as_str()), ("redis.timeout_ms", "500"), UNLIMITED];
     let server = Server::start(&keys).await;
     ready(&server).await;
     create_rule(&server, "closed").await;
+    let (before, _) = calls(&server).await;
     redis.pause();
+    let began = Instant::now();
     let outage = load(&server, &["u1", "closed"], Duration::from_secs(4)).await;
+    let seconds = began.elapsed().as_secs_f64();
     redis.resume();
     outage.assert_only("u1", Some((true, OPEN)));
     outage.assert_only("closed", Some((false, CLOSED)));
-    let slow = outage.took.iter().filter(|took| **took >= TIMEOUT / 2).count();
-    // The requests before the breaker opened, and then one per half a second: 16, and some for a
-    // busy machine. If all had waited, it would be 64.
-    assert!((1..=40).contains(&slow), "{slow} of {}", outage.took.len());
+    let waited = calls(&server).await.0 - before;
+    // The requests before the breaker opened, and then one per half a second: 16, and some for
+    // health checks. In four seconds, it would be 64 if all had waited.
+    let most = 24.0 + 4.0 * seconds;
+    assert!((1.0..=most).contains(&waited), "{waited} of {}", outage.took.len());
 }

@@ -73,7 +73,7 @@ impl Scene {
             }
         };
         let all = join_all(MODES.map(deny));
-        tokio::time::timeout(Duration::from_secs(60), all).await.expect("Redis denies them");
+        tokio::time::timeout(Duration::from_secs(120), all).await.expect("Redis denies them");
     }
 
     /// Asserts that many requests are denied as Redis denied them.
@@ -103,7 +103,7 @@ impl Scene {
         let done = async {
             while self.server.admin("POST", "/api/v1/ratelimit/reset", &body).await.status != 200 {}
         };
-        tokio::time::timeout(Duration::from_secs(60), done).await.expect("a reset");
+        tokio::time::timeout(Duration::from_secs(120), done).await.expect("a reset");
     }
 
     /// The count of degraded answers with these labels.

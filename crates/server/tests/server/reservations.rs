@@ -51,7 +51,7 @@ impl Server {
         self.post_json(CHECK, &body).await.json()["remaining"].as_u64().unwrap()
     }
 
-    /// Reserves units of a user for a minute; returns the id.
+    /// Reserves units of a user for an hour; returns the id.
     async fn reserve_user(&self, user: &str, cost: u64) -> String {
         let reply = self.post_json(RESERVATIONS, &user_request(user, cost)).await;
         assert_eq!(reply.status, 201, "{}", reply.text);
@@ -71,7 +71,8 @@ impl Server {
 
 fn user_request(user: &str, cost: u64) -> Value {
     let check = json!({"scope": "user", "identifier": user, "cost": cost});
-    json!({"checks": [check], "ttl_seconds": 60})
+    // The longest, so that none expires during a test.
+    json!({"checks": [check], "ttl_seconds": 3600})
 }
 
 /// Status, code and message of an error.
@@ -211,7 +212,7 @@ async fn reservations_that_are_cancelled_or_expire_return_their_units(backend: &
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), returned).await.expect("units that return");
+    tokio::time::timeout(Duration::from_secs(120), returned).await.expect("units that return");
     for id in [cancelled.as_str(), expired] {
         for (verb, body) in [
             ("settle", json!({"cost": 1, "overdraft": true})),

@@ -42,7 +42,7 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), wait).await.expect(what);
+    tokio::time::timeout(Duration::from_secs(120), wait).await.expect(what);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn a_reset_done_without_a_response_is_in_the_audit_log() {
     let url = redis.url();
     let keys = [
         ("redis.url", url.as_str()),
-        ("redis.timeout_ms", "3000"),
+        ("redis.timeout_ms", "10000"),
         ("ratelimit.default_window_seconds", "8640000"),
         ("rate_limiter.fixed_window.window_size", "8640000"),
     ];
@@ -123,7 +123,7 @@ async fn without_the_audit_log_nothing_is_reset() {
     let url = postgres.url();
     let keys = [
         ("database.url", url.as_str()),
-        ("database.connect_timeout_seconds", "1"),
+        ("database.connect_timeout_seconds", "5"),
         ("ratelimit.refresh_interval_seconds", "1"),
         ("ratelimit.default_window_seconds", "8640000"),
         ("rate_limiter.fixed_window.window_size", "8640000"),

@@ -1,5 +1,7 @@
 //! Schemathesis: responses match the `OpenAPI` document, for valid and invalid requests.
 
+use std::time::Duration;
+
 use headgate_testkit::{Schemathesis, require};
 
 use crate::{backend::Backend, harness::Server};
@@ -17,8 +19,11 @@ async fn run(schemathesis: Schemathesis, server: Server, more: &[&'static str]) 
     let document = format!("http://{}/api-docs/openapi.json", server.address);
     let authorization = format!("Authorization: Bearer {token}");
     let more = more.to_vec();
+    // A busy machine takes long, for a request and for all of them.
+    let schemathesis = schemathesis.time_limit(Duration::from_mins(60));
     let run = tokio::task::spawn_blocking(move || {
         let mut arguments = vec!["--header", &authorization, "--seed", "1"];
+        arguments.extend(["--request-timeout", "60"]);
         // The stream does not end.
         arguments.extend(["--exclude-path", "/api/v1/events/stream"]);
         arguments.extend(more);

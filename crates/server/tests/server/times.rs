@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use headgate_testkit::{Redis, require};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::{
     backend::{Backend, on_both_backends},
@@ -19,7 +20,7 @@ async fn value(server: &Server, series: &str) -> f64 {
 }
 
 /// Number of timed calls to Redis, and their total seconds.
-async fn calls(server: &Server) -> (f64, f64) {
+pub(crate) async fn calls(server: &Server) -> (f64, f64) {
     let series = |kind| {
         format!(r#"headgate_store_duration_seconds_{kind}{{store="redis",service="headgate"}}"#)
     };
@@ -38,9 +39,10 @@ async fn a_batch_is_one_call_to_the_store() {
     let body = json!({"checks": checks}).to_string();
     assert_eq!(server.post(&format!("{CHECK}/batch"), &body).await.json()["allowed"], true);
     let (after, took) = calls(&server).await;
-    // One for the batch, one for the probe of the metrics, and periodic probes in between.
+    // One for the batch, one for the probe of the metrics, and periodic probes in between: more if
+    // the machine is busy. One for each check would be a hundred.
     let made = after - before;
-    assert!((2.0..20.0).contains(&made), "{made} calls");
+    assert!((2.0..90.0).contains(&made), "{made} calls");
     assert!(took > 0.0, "{took}");
 }
 
@@ -48,12 +50,15 @@ async fn a_batch_is_one_call_to_the_store() {
 async fn calls_that_the_open_breaker_skips_are_not_timed() {
     let nowhere = [("redis.url", "redis://127.0.0.1:1")];
     let server = Server::start(&nowhere).await;
+    let began = Instant::now();
     for _ in 0..200 {
         server.check_user("u1").await;
     }
     let (timed, took) = calls(&server).await;
-    // Five failures open the breaker; a few calls probe the store.
-    assert!((5.0..100.0).contains(&timed), "{timed} in {took} s");
+    // Five failures open the breaker; then two calls in a second probe the store, and as many
+    // health checks. That is few unless the machine takes long.
+    let most = 50.0 + 4.0 * began.elapsed().as_secs_f64();
+    assert!((5.0..most).contains(&timed), "{timed} in {took} s");
 }
 
 #[tokio::test(flavor = "multi_thread")]

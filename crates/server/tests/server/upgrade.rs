@@ -292,7 +292,7 @@ async fn servers_that_start_together_upgrade_once(old: &OldServer) {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(30), known).await.expect("the rule on another server");
+    timeout(Duration::from_secs(120), known).await.expect("the rule on another server");
 }
 
 /// An old server still runs beside the new one, and does not list what it changed.

@@ -54,7 +54,7 @@ async fn ready(server: &Server) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), ready).await.expect("a store that is there");
+    tokio::time::timeout(Duration::from_secs(120), ready).await.expect("a store that is there");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use super::{TOKENS, relay};
 use crate::{events::receiver::Receiver, harness::Server};
 
 /// Timeout of a script.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// A server that a script can stop and start.
 struct Stage {
@@ -54,7 +54,7 @@ async fn every_browser_story_of_the_console_passes() {
         ("plans.mjs", vec![]),
         ("roles.mjs", vec![]),
         ("pages.mjs", vec![webhooks]),
-        ("expired.mjs", vec![("console.session_ttl_seconds", "4".to_owned())]),
+        ("expired.mjs", vec![("console.session_ttl_seconds", "20".to_owned())]),
         ("oidc.mjs", signing_in),
         ("tls.mjs", over_tls),
         ("away.mjs", vec![]),

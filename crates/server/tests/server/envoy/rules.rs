@@ -9,6 +9,7 @@ use super::{
     DOMAINS,
     client::{Client, of, request, taking},
     counted, metric, start_with,
+    stores::assert_one_script,
 };
 use crate::{
     harness::{CHECK, RULES, Server},
@@ -185,15 +186,10 @@ async fn rules_and_files_are_decided_in_one_call_and_by_the_fail_mode_of_the_rul
     server.create_rule(&rule("each", &json!({}), &["mailbox"], 100)).await;
     let both = [of(&[("mailbox", "m1")]), of(&[("mailbox", "m2")])];
     assert!(!client.ask("mail", &both).await.is_over());
-    let scripts = || {
-        let stats = redis.cli(&["INFO", "commandstats"]);
-        let calls = stats.lines().filter(|line| line.starts_with("cmdstat_eval"));
-        let count = |line: &str| line.split(['=', ',']).nth(1).and_then(|n| n.parse::<u64>().ok());
-        calls.filter_map(count).sum::<u64>()
-    };
-    let before = scripts();
-    assert_eq!(client.ask("mail", &both).await.each(), [(false, 2), (false, 2)]);
-    assert_eq!(scripts() - before, 1);
+    assert_one_script(&redis, async || {
+        assert_eq!(client.ask("mail", &both).await.each(), [(false, 2), (false, 2)]);
+    })
+    .await;
 
     redis.kill();
     assert!(client.ask("mail", &both[..1]).await.is_over());

@@ -7,13 +7,11 @@ use super::{
     semantics::every_case,
     start,
 };
-
-/// A busy machine is not an outage.
-const PATIENT: (&str, &str) = ("redis.timeout_ms", "30000");
+use crate::redis::{PATIENT, ready};
 
 /// Asserts that Redis runs one script while `ask` is answered. A health check of the server in
 /// between peeks at a key of its own, which is not counted.
-async fn assert_one_script(redis: &Redis, ask: impl AsyncFn()) {
+pub(super) async fn assert_one_script(redis: &Redis, ask: impl AsyncFn()) {
     redis.cli(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     redis.cli(&["SLOWLOG", "RESET"]);
     ask().await;
@@ -27,6 +25,7 @@ async fn every_case_decides_as_documented_on_redis_in_one_call() {
     let redis = require!(Redis::start());
     let url = redis.url();
     let server = start(&[("redis.url", url.as_str()), PATIENT]).await;
+    ready(&server).await;
     every_case(&server).await;
 
     let client = Client::connect(server.grpc_address).await;
@@ -42,6 +41,7 @@ async fn every_case_decides_as_documented_on_redis_in_one_call() {
     assert_one_script(&redis, ask).await;
 
     let server = start(&[("redis.url", &url), PATIENT, ("envoy.denied_consumes", "all")]).await;
+    ready(&server).await;
     let client = Client::connect(server.grpc_address).await;
     client.ask("edge", &descriptors).await;
     assert_eq!(client.ask("edge", &descriptors).await.each()[..20], [(false, 95); 20]);
@@ -54,6 +54,7 @@ async fn every_case_decides_as_documented_on_redis_cluster() {
     let cluster = require!(RedisCluster::start(3, 0));
     let urls = cluster.urls().join(",");
     let server = start(&[("redis.urls", urls.as_str()), PATIENT]).await;
+    ready(&server).await;
     every_case(&server).await;
 
     // Descriptors on several nodes: one is peeked at, one is in shadow mode, one is used up.

@@ -46,7 +46,7 @@ struct Desk {
     got: watch::Sender<Vec<Delivery>>,
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 // === impl Receiver ===
 

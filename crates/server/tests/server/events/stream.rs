@@ -114,7 +114,8 @@ async fn events_are_streamed_live_and_a_disconnected_client_resumes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_outlives_the_request_and_idle_timeouts() {
-    let keys = [("server.request_timeout_seconds", "1"), ("server.idle_timeout_seconds", "1")];
+    // Short enough to wait for, long enough for requests of a busy machine.
+    let keys = [("server.request_timeout_seconds", "5"), ("server.idle_timeout_seconds", "5")];
     let server = Server::start(&keys).await;
     let mut follower = Follower::open(&server, "", None).await;
     // An idle connection is closed at its timeout.
@@ -127,9 +128,9 @@ async fn a_stream_outlives_the_request_and_idle_timeouts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_end_at_shutdown_without_delaying_it() {
-    let server = Server::start(&[("server.shutdown_timeout_seconds", "30")]).await;
+    let server = Server::start(&[("server.shutdown_timeout_seconds", "3600")]).await;
     let mut follower = Follower::open(&server, "", None).await;
-    let stopped = timeout(Duration::from_secs(20), server.stop());
+    let stopped = timeout(PATIENCE, server.stop());
     let (drain, end) = tokio::join!(stopped, follower.next());
     assert_eq!(drain.expect("in time").unwrap(), Drain::Complete);
     assert!(end.is_none());

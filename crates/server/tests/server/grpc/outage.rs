@@ -13,7 +13,7 @@ use crate::harness::Server;
 async fn without_the_database_checks_continue_and_rules_fail() {
     let postgres = require!(Postgres::start());
     let url = postgres.url();
-    let keys = [("database.url", url.as_str()), ("database.connect_timeout_seconds", "1")];
+    let keys = [("database.url", url.as_str()), ("database.connect_timeout_seconds", "5")];
     let server = Server::start(&keys).await;
     let client = connect(server.grpc_address).await;
     let token = server.admin_token.clone().unwrap();

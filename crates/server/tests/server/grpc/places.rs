@@ -15,7 +15,7 @@ async fn a_place_is_acquired_renewed_and_released() {
     server
         .create_rule(&json!({
             "scope": "service", "identifier_pattern": "export", "limit": 1,
-            "window_seconds": 20, "algorithm": "concurrency",
+            "window_seconds": 1200, "algorithm": "concurrency",
         }))
         .await;
     let mut client = connect(server.grpc_address).await;
@@ -25,17 +25,17 @@ async fn a_place_is_acquired_renewed_and_released() {
         cost: 9,
         ..Default::default()
     };
-    let request = AcquireRequest { checks: vec![check], ..Default::default() };
+    let request = AcquireRequest { checks: vec![check], lease_seconds: 3600, ..Default::default() };
     let held = client.acquire(request.clone()).await.unwrap().into_inner();
     assert!(held.allowed && held.expires_at.is_some() && !held.retry_after_estimated, "{held:?}");
-    assert_eq!(held.lease_ms, 20_000, "the rule's longest lease");
+    assert_eq!(held.lease_ms, 1_200_000, "the rule's longest lease");
     let denied = client.acquire(request.clone()).await.unwrap().into_inner();
     assert!(!denied.allowed && denied.lease_id.is_empty(), "{denied:?}");
     assert!(denied.retry_after_estimated, "{denied:?}");
 
-    let renew = RenewLeaseRequest { lease_id: held.lease_id.clone(), lease_seconds: 5 };
+    let renew = RenewLeaseRequest { lease_id: held.lease_id.clone(), lease_seconds: 600 };
     let renewed = client.renew_lease(renew.clone()).await.unwrap().into_inner();
-    assert_eq!((renewed.lease_ms, renewed.degraded.as_str()), (5_000, ""));
+    assert_eq!((renewed.lease_ms, renewed.degraded.as_str()), (600_000, ""));
     let release = ReleaseLeaseRequest { lease_id: held.lease_id };
     assert!(client.release_lease(release.clone()).await.unwrap().into_inner().released);
     assert!(!client.release_lease(release).await.unwrap().into_inner().released);

@@ -38,7 +38,7 @@ async fn reserve(
     checks: Vec<CheckRateLimitRequest>,
     request_id: &str,
 ) -> Result<ReserveResponse, Status> {
-    let request = ReserveRequest { checks, ttl_seconds: 60, request_id: request_id.to_owned() };
+    let request = ReserveRequest { checks, ttl_seconds: 3600, request_id: request_id.to_owned() };
     Ok(client.clone().reserve(request).await?.into_inner())
 }
 

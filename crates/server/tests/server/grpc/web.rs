@@ -15,6 +15,9 @@ use super::{
 use crate::harness::Server;
 
 const MESSAGE: &[u8] = b"\x0a\x04user\x12\x02u1";
+
+/// Long enough that nothing refills during a test.
+const FOREVER: (&str, &str) = ("ratelimit.default_window_seconds", "8640000");
 const GET_RULE: &str = "/k1s0.system.ratelimit.v1.RateLimitService/GetRule";
 
 /// One connection for several calls.
@@ -62,7 +65,7 @@ fn frames(mut body: &[u8]) -> Vec<(u8, &[u8])> {
 
 #[tokio::test]
 async fn a_check_is_answered_with_its_status_in_the_last_frame() {
-    let server = Server::start(&[("ratelimit.default_limit", "2")]).await;
+    let server = Server::start(&[("ratelimit.default_limit", "2"), FOREVER]).await;
     let mut connection = Connection::open(server.grpc_address).await;
     for (allowed, remaining) in [(true, 1), (true, 0), (false, 0)] {
         let reply = connection.send(call(CHECK).header("x-request-id", "web-1"), MESSAGE).await;
@@ -118,7 +121,7 @@ async fn a_message_that_is_too_large_is_refused() {
 
 #[tokio::test]
 async fn both_dialects_share_a_port_and_a_limit() {
-    let server = Server::start(&[("ratelimit.default_limit", "5")]).await;
+    let server = Server::start(&[("ratelimit.default_limit", "5"), FOREVER]).await;
     let mut connection = Connection::open(server.grpc_address).await;
     connection.send(call(CHECK), MESSAGE).await;
     let proper = raw::send(server.grpc_address, raw::call(CHECK), MESSAGE).await;

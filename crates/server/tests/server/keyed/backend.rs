@@ -53,5 +53,5 @@ pub(crate) async fn until_up(server: &Server) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("a store that answers");
+    tokio::time::timeout(Duration::from_secs(120), waiting).await.expect("a store that answers");
 }

@@ -21,7 +21,8 @@ const XFF: &str = "x-forwarded-for";
 
 #[tokio::test]
 async fn forwarding_headers_of_untrusted_clients_are_ignored() {
-    let server = Server::start(&[]).await;
+    // A window that does not end during the test.
+    let server = Server::start(&[("rate_limiter.sliding_window.window_size", "8640000")]).await;
     let spoofed: [Headers<'_>; 12] = [
         &[],
         &[(XFF, "203.0.113.9")],

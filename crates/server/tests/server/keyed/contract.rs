@@ -12,7 +12,7 @@ use crate::harness::{Reply, Server};
 /// Large compared to the units that refill during a test.
 const MOST: u64 = 100_000;
 
-const LIMITS: [(&str, &str); 10] = [
+pub(super) const LIMITS: [(&str, &str); 10] = [
     ("rate_limiter.token_bucket.capacity", "100000"),
     ("rate_limiter.token_bucket.refill_rate", "1"),
     ("rate_limiter.leaky_bucket.capacity", "100000"),

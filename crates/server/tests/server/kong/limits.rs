@@ -51,7 +51,10 @@ async fn a_server_is_found_by_its_ipv6_address() {
     let address = listener.local_addr().unwrap();
     tokio::spawn(pass_on(listener, server.grpc_address));
     for host in ["::1", "[::1]"] {
-        let conf = format!("host = \"{host}\", port = {}, fault_tolerant = false", address.port());
+        let conf = format!(
+            "host = \"{host}\", port = {}, timeout = 60000, fault_tolerant = false",
+            address.port()
+        );
         let gateway = require!(Gateway::start_with(&conf, "").await);
         let reply = gateway.get(&[("x-test-consumer", host)]).await;
         assert_eq!((reply.status.as_u16(), &*reply.text), (200, "upstream"), "{}", gateway.log());
@@ -64,7 +67,7 @@ async fn of_60_at_once_exactly_20_are_forwarded() {
     let limits =
         [("ratelimit.default_limit", "20"), ("ratelimit.default_window_seconds", "31000000")];
     let server = Server::start(&limits).await;
-    let conf = "timeout = 30000, fault_tolerant = false";
+    let conf = "timeout = 60000, fault_tolerant = false";
     let gateway = require!(Gateway::start(server.grpc_address, conf).await);
     let replies = join_all((0..60).map(|_| gateway.get(&[("x-test-consumer", "alice")]))).await;
     let count = |status: u16| replies.iter().filter(|reply| reply.status == status).count();
@@ -75,7 +78,7 @@ async fn of_60_at_once_exactly_20_are_forwarded() {
 async fn one_connection_serves_request_after_request() {
     let server = Server::start(&[]).await;
     let (address, connections) = counted(server.grpc_address).await;
-    let gateway = require!(Gateway::start(address, "timeout = 10000").await);
+    let gateway = require!(Gateway::start(address, "timeout = 60000").await);
     for _ in 0..20 {
         assert_eq!(gateway.get(&[]).await.status, 200);
     }
@@ -119,7 +122,8 @@ async fn the_configured_rule_decides_alone() {
 
 #[tokio::test]
 async fn headers_can_be_hidden() {
-    let server = Server::start(&[("ratelimit.default_limit", "1")]).await;
+    let limits = [("ratelimit.default_limit", "1"), LIMITS[1]];
+    let server = Server::start(&limits).await;
     let conf = "hide_client_headers = true";
     let gateway = require!(Gateway::start(server.grpc_address, conf).await);
     let allowed = gateway.get(&[]).await;

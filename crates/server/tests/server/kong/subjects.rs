@@ -88,7 +88,8 @@ async fn networks_have_the_configured_length_as_on_the_server() {
 
 #[tokio::test]
 async fn no_header_bypasses_the_limit() {
-    let server = Server::start(&[("ratelimit.default_limit", "1")]).await;
+    let keys = [("ratelimit.default_limit", "1"), ("ratelimit.default_window_seconds", "31000000")];
+    let server = Server::start(&keys).await;
     let conf = "limit_by = \"header\", header_name = \"x-key\"";
     let gateway = require!(Gateway::start(server.grpc_address, conf).await);
     let long = [b'x'; 4000];

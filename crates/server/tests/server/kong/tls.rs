@@ -52,7 +52,7 @@ async fn the_certificate_is_checked_against_the_name() {
     let conf = |name: &str| {
         format!(
             "host = \"127.0.0.1\", port = {port}, tls = true, tls_server_name = \"{name}\", \
-             timeout = 10000, fault_tolerant = false"
+             timeout = 60000, fault_tolerant = false"
         )
     };
     let gateway = require!(Gateway::start_with(&conf("headgate.test"), &proxy).await);

@@ -47,7 +47,7 @@ async fn a_denied_subject_costs_few_calls_with_and_without_leases() {
         // One each 60 ms. If Redis takes longer than that to answer, as on a busy machine, every
         // connection may ask.
         let most = CONNECTIONS * (took.as_millis() as u64 / 60 + 2);
-        assert!(calls <= most.min(CONNECTIONS * CHECKS / 2), "{lease}: {calls} calls in {took:?}");
+        assert!(calls <= most, "{lease}: {calls} calls in {took:?}");
         let remembered =
             metric(&server, "headgate_lease_decisions_total", r#"source="denial""#).await;
         assert!(remembered + calls >= CONNECTIONS * CHECKS, "{lease}: {remembered}");
@@ -66,16 +66,20 @@ async fn all_windows_that_deny_are_remembered() {
         server.create_rule(&rule).await;
     }
     while server.check_user("u1").await.json()["allowed"] == true {}
-    // Some of these are remembered: both windows deny, and the longer wait counts.
+    // Some of these are remembered, if a machine is not so busy that each takes longer than that:
+    // both windows deny, and the longer wait counts.
     let mut connection = Connection::open(server.address).await;
-    let mut remembered = 0;
-    for _ in 0..100 {
+    let (mut remembered, begun) = (0, Instant::now());
+    for checks in 1.. {
         let answer = connection.check_user("u1").await;
         let wait = answer.header("retry-after").parse::<u64>().unwrap();
         assert!((80_000..=86_400).contains(&wait), "{answer:?}");
         remembered += usize::from(answer.header("x-ratelimit-leased") == "true");
+        if checks >= 100 && remembered > 0 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "none of {checks} was remembered");
     }
-    assert!(remembered > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,26 +59,39 @@ async fn three_servers_admit_exactly_the_limit_with_few_calls() {
         servers[0].create_rule(&rule(algorithm, LIMIT, algorithm, &lease)).await;
     }
     for server in &servers {
-        until(Duration::from_secs(30), async || {
+        until(Duration::from_secs(120), async || {
             explained(server, ALGORITHMS[4]).await["limit"] == LIMIT
         })
         .await;
     }
     let mut lost = 0;
     for algorithm in ALGORITHMS {
-        let before = calls(&redis);
-        let all = servers.iter().flat_map(|server| {
-            let load = || exhaust(server, algorithm);
-            [load(), load()]
-        });
-        let all = join_all(all).await;
-        let (admitted, answers) = all.iter().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
-        let calls = calls(&redis) - before;
-        // On a busy machine, unused units may come back too late: they count as used.
-        let all_lost = total(&servers, "headgate_lease_units_total", r#"event="lost""#).await;
+        let (before, begun) = (calls(&redis), Instant::now());
+        let (mut admitted, mut answers) = (0, 0);
+        let all_lost = loop {
+            let all = servers.iter().flat_map(|server| {
+                let load = || exhaust(server, algorithm);
+                [load(), load()]
+            });
+            let all = join_all(all).await;
+            let taken: u64 = all.iter().map(|it| it.0).sum();
+            admitted += taken;
+            answers += all.iter().map(|it| it.1).sum::<u64>();
+            // On a busy machine, unused units may come back too late: they count as used. Or they
+            // come back after all were denied: the next round takes them.
+            let all_lost = total(&servers, "headgate_lease_units_total", r#"event="lost""#).await;
+            let held = total(&servers, "headgate_lease_units_held", "").await;
+            if admitted + (all_lost - lost) >= LIMIT || (taken == 0 && held == 0) {
+                break all_lost;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(300), "{algorithm}: {held} are held");
+        };
         assert_eq!(admitted + (all_lost - lost), LIMIT, "{algorithm}: {admitted}");
         lost = all_lost;
-        assert!(calls < answers / 4, "{algorithm}: {calls} calls for {answers} answers");
+        let (calls, took) = (calls(&redis) - before, begun.elapsed());
+        // If an answer takes longer than a denial is remembered, each of the six connections asks.
+        let most = (answers / 4).max(6 * took.as_millis() as u64 / 60);
+        assert!(calls < most, "{algorithm}: {calls} calls for {answers} answers in {took:?}");
     }
     let leased = total(&servers, "headgate_lease_decisions_total", r#"source="lease""#).await;
     assert!(leased > LIMIT, "of 5 times {LIMIT} admissions, {leased} without Redis");
@@ -92,13 +105,23 @@ async fn a_server_that_stops_gives_everything_back() {
         ("ratelimit.default_limit", "1000"),
         ("ratelimit.default_window_seconds", "8640000"),
     ];
-    let server = start(&redis, &keys).await;
-    let (_, checks) = super::until_leased(&server, "u1").await;
-    let held = explained(&server, "u1").await["held"]["units"].as_u64();
-    server.stop().await.unwrap();
-    let other = start(&redis, &keys).await;
-    let used = explained(&other, "u1").await["used"].as_u64().unwrap();
-    assert_eq!(used, checks as u64, "of which {held:?} were held");
+    let mut late = Vec::new();
+    // On a busy machine, units may come back after the hold is over: they count as used.
+    for attempt in 0..5 {
+        let user = format!("u{attempt}");
+        let server = start(&redis, &keys).await;
+        let (_, checks) = super::until_leased(&server, &user).await;
+        let held = explained(&server, &user).await["held"]["units"].as_u64();
+        server.stop().await.unwrap();
+        let other = start(&redis, &keys).await;
+        let used = explained(&other, &user).await["used"].as_u64().unwrap();
+        if used == checks as u64 {
+            return;
+        }
+        assert!(used > checks as u64, "{used} of {checks} are used");
+        late.push((used, checks, held));
+    }
+    panic!("used, checks and held units: {late:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,9 +26,9 @@ impl Server {
         self.admin("POST", &format!("{QUOTAS}/{path}"), &body.to_string()).await
     }
 
-    /// Reserves with a TTL of a minute; returns the id.
+    /// Reserves with a TTL that does not end during a test; returns the id.
     async fn reserve(&self, quota: &str, amount: u64) -> String {
-        let body = json!({"amount": amount, "ttl_seconds": 60});
+        let body = json!({"amount": amount, "ttl_seconds": 3600});
         let reply = self.post_quota(&format!("{quota}/reservations"), &body).await;
         assert_eq!(reply.status, 201, "{}", reply.text);
         reply.json()["id"].as_str().unwrap().to_owned()
@@ -54,7 +54,7 @@ async fn contract(server: &Server) {
 }
 
 async fn reserve_and_settle(server: &Server, id: &str) {
-    let body = json!({"amount": 40, "ttl_seconds": 60, "request_id": "a"});
+    let body = json!({"amount": 40, "ttl_seconds": 3600, "request_id": "a"});
     let made = server.post_quota(&format!("{id}/reservations"), &body).await;
     assert_eq!(made.status, 201, "{}", made.text);
     let again = server.post_quota(&format!("{id}/reservations"), &body).await;

@@ -165,6 +165,7 @@ async fn a_reset_records_the_name_of_the_token() {
         issuer.token(all)
     };
     let first = admin(json!({"sub": "s1"}));
+    server.until_known(&first).await;
     let made = server.with_token(Some(&first), "POST", QUOTAS, &policy("who", 5).to_string()).await;
     let id = made.json()["id"].as_str().unwrap().to_owned();
     for (claims, name) in [

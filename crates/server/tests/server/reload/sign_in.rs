@@ -6,7 +6,10 @@ use hyper::Request;
 use serde_json::json;
 
 use super::Reloadable;
-use crate::{console::session::travel, harness::RULES};
+use crate::{
+    console::session::{arrive, travel},
+    harness::RULES,
+};
 
 /// A token that is accepted in every test.
 const ROOT: &str = "root-token-0123456789";
@@ -49,13 +52,15 @@ async fn leeway_and_lifetime_of_the_issuers_keys() {
         "exp": now - 5,
     });
     let (expired, valid) = (issuer.token(claims), issuer.token_for("sys_auditor"));
+    server.server.until_known(&valid).await;
     assert_eq!((rules(&server, &expired).await, rules(&server, &valid).await), (200, 200));
     reload(&server, &with(", leeway_seconds: 0")).await;
+    server.server.until_known(&valid).await;
     assert_eq!((rules(&server, &expired).await, rules(&server, &valid).await), (401, 200));
     // Keys are fetched again under another lifetime.
     let fetches = issuer.fetches();
     reload(&server, &with(", leeway_seconds: 0, jwks_cache_seconds: 1")).await;
-    assert_eq!(rules(&server, &valid).await, 200);
+    server.server.until_known(&valid).await;
     assert!(issuer.fetches() > fetches);
 }
 
@@ -79,6 +84,7 @@ async fn authorities_of_the_issuer_are_read_again_from_the_same_file() {
     authority.write(folder.path());
     let reply = server.reload_with(ROOT, &yaml).await;
     assert_eq!((reply.status.as_u16(), &reply.json()["applied"]), (200, &json!([])));
+    server.server.until_known(&token).await;
     assert_eq!(rules(&server, &token).await, 200);
 }
 
@@ -109,7 +115,7 @@ async fn urls_of_the_console_and_endpoints_of_the_issuer() {
     reload(&server, &with("", &endpoints(&authorize, nowhere))).await;
     assert_eq!(travel(&server.server, &issuer, &host).await, "/console?sign_in=failed");
     reload(&server, &with("", &endpoints(&authorize, &format!("{name}/token")))).await;
-    assert_eq!(travel(&server.server, &issuer, &host).await, "/console");
+    arrive(&server.server, &issuer, &host).await;
 
     reload(&server, &with("", ", scope: openid extra")).await;
     assert!(leave(&host).await.contains("&scope=openid+extra&"));

@@ -8,7 +8,7 @@ run(async (open) => {
   await signIn(page, "operator", "#/rules/new");
   await page.getByLabel("Name").fill("Slowly written");
   await page.getByLabel("Identifier pattern").fill("slow-*");
-  // The session lasts for seconds; later requests are refused.
+  // The session lasts for twenty seconds; later requests are refused.
   await until("the session is over", () => page.evaluate(async () => {
     const answer = await fetch("/console/session", { headers: { "x-headgate-console": "1" } });
     return !(await answer.json()).signed_in;

@@ -40,7 +40,8 @@ async function open(browser, seen, { viewport = WIDE, locale = "en-US", colorSch
   // The authority of a server over TLS is not one of the browser's.
   const ignoreHTTPSErrors = URL_BASE.startsWith("https:");
   const context = await browser.newContext({ viewport, locale, colorScheme, timezoneId, storageState, ignoreHTTPSErrors });
-  context.setDefaultTimeout(20_000);
+  // A busy machine takes long for anything.
+  context.setDefaultTimeout(90_000);
   context.on("request", (request) => {
     if (new URL(request.url()).hostname !== "127.0.0.1") seen.elsewhere.push(request.url());
   });
@@ -98,7 +99,7 @@ export async function check(identifier, scope = "user") {
 
 /** Waits until `look` returns a value. */
 export async function until(what, look) {
-  for (let tries = 0; tries < 200; tries += 1) {
+  for (let tries = 0; tries < 1800; tries += 1) {
     const found = await look();
     if (found) return found;
     await new Promise((resolve) => { setTimeout(resolve, 50); });
