@@ -26,7 +26,7 @@ async fn a_message_arrives_with_key_payload_and_headers() {
     // The broker creates the topic on the first request. A busy one takes longer than a call waits.
     let published = async {
         while let Err(error) = publisher.publish(message).await {
-            assert_eq!(error, PublishError::UnknownTopic { topic: topic.clone() });
+            assert!(error.is_retryable(), "{error}");
         }
     };
     timeout(PATIENCE, published).await.unwrap();
