@@ -189,7 +189,8 @@ mod tests {
     fn the_system_clock_shows_wall_clock_time() {
         let clock = SystemClock::new();
         let apart = clock.now().as_micros().abs_diff(wall_micros() as u64);
-        assert!(apart < 1_000_000, "{apart} us from the wall clock");
+        // This thread may stand still between the two.
+        assert!(apart < 60_000_000, "{apart} us from the wall clock");
         assert!(wall_micros() > 1_700_000_000_000_000, "the wall clock is before this test");
     }
 

@@ -8,12 +8,19 @@ use crate::{Redis, RedisBuilder, Skip, free_port, redis::field, wait_until};
 const SLOTS: usize = 16_384;
 
 /// A new master accepts writes after 2 s; elections take a few node timeouts.
-const CLUSTER_TIMEOUT: Duration = Duration::from_mins(1);
+const CLUSTER_TIMEOUT: Duration = Duration::from_mins(3);
 
-const FAILS_OVER: &[&str] = &["--cluster-node-timeout", "1000"];
+const NODE_TIMEOUT: &str = "cluster-node-timeout";
 
-/// Without replicas nothing follows from a failure, and on a busy machine a node may be slow.
-const STAYS_UP: &[&str] = &["--cluster-node-timeout", "60000"];
+/// Milliseconds after which a silent node counts as dead. On a busy machine a node may be slow, and
+/// nothing may follow from that.
+const STAYS_UP: &str = "60000";
+
+/// The same while a cluster with replicas starts: nodes talk to each other more often.
+const STARTS: &str = "5000";
+
+/// The same from the death of a master until a replica has replaced it.
+const FAILS_OVER: &str = "2000";
 
 const NODE_ARGS: &[&str] = &[
     "--cluster-enabled",
@@ -27,7 +34,7 @@ const NODE_ARGS: &[&str] = &[
     "0",
 ];
 
-/// A Redis Cluster. With replicas, nodes detect a dead master within about a second.
+/// A Redis Cluster. With replicas, nodes detect that a master was killed within about two seconds.
 #[derive(Debug)]
 pub struct RedisCluster {
     /// The initial masters, then their replicas in the same order.
@@ -65,8 +72,8 @@ impl RedisCluster {
 
     fn start_with(masters: usize, replicas_per_master: usize, args: &[&str]) -> Result<Self, Skip> {
         assert!((1..=SLOTS).contains(&masters), "a cluster has masters, and no more than slots");
-        let timeout = if replicas_per_master > 0 { FAILS_OVER } else { STAYS_UP };
-        let node = Redis::builder().args(NODE_ARGS.iter().chain(timeout).chain(args).copied());
+        let timeout = if replicas_per_master > 0 { STARTS } else { STAYS_UP };
+        let node = node(timeout).args(args.iter().copied());
         let nodes = iter::repeat_n(node, masters * (1 + replicas_per_master));
         Self::assemble(nodes, masters, Vec::new())
     }
@@ -80,9 +87,9 @@ impl RedisCluster {
     pub fn start_tls(masters: usize, args: &[String]) -> Result<Self, Skip> {
         let ports: Vec<u16> = (0..masters).map(|_| free_port()).collect();
         let node = |port: &u16| {
-            let node = Redis::builder().args(NODE_ARGS.iter().chain(STAYS_UP).copied());
             // Nodes tell clients with TLS the port with TLS only if they use it themselves.
-            node.args(["--tls-port", &port.to_string(), "--tls-cluster", "yes"]).args(args)
+            let tls = ["--tls-port", &port.to_string(), "--tls-cluster", "yes"].map(str::to_owned);
+            node(STAYS_UP).args(tls).args(args)
         };
         Self::assemble(ports.iter().map(node), masters, ports.clone())
     }
@@ -97,6 +104,7 @@ impl RedisCluster {
         cluster.introduce_nodes();
         cluster.attach_replicas();
         cluster.wait("is whole", |node| cluster.sees_all(node));
+        cluster.set_node_timeout(STAYS_UP);
         Ok(cluster)
     }
 
@@ -124,16 +132,26 @@ impl RedisCluster {
     pub fn kill_master(&self, i: usize) {
         assert!(i < self.masters, "there are {} masters", self.masters);
         self.nodes[i].kill();
+        if self.nodes.len() > self.masters {
+            self.set_node_timeout(FAILS_OVER);
+        }
     }
 
     /// Waits until every running node sees all slots served by running nodes.
     ///
     /// # Panics
     ///
-    /// If that does not happen within a minute, because a master without replicas is down.
+    /// If that does not happen in time, because a master without replicas is down.
     #[track_caller]
     pub fn wait_for_failover(&self) {
         self.wait("has failed over", |node| self.sees_live_masters(node));
+        self.set_node_timeout(STAYS_UP);
+    }
+
+    fn set_node_timeout(&self, millis: &str) {
+        for node in self.nodes.iter().filter(|node| node.is_awake()) {
+            assert_eq!(node.cli(&["CONFIG", "SET", NODE_TIMEOUT, millis]), "OK");
+        }
     }
 
     fn assign_slots(&self) {
@@ -205,6 +223,12 @@ impl RedisCluster {
     fn is_awake(&self, port: u16) -> bool {
         self.nodes.iter().any(|node| node.port() == port && node.is_awake())
     }
+}
+
+/// A node whose peers wait this many milliseconds for it.
+fn node(timeout: &str) -> RedisBuilder {
+    let timeout = [format!("--{NODE_TIMEOUT}"), timeout.to_owned()];
+    Redis::builder().args(NODE_ARGS.iter().copied()).args(timeout)
 }
 
 /// Runs a `CLUSTER` command that changes something.

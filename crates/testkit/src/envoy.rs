@@ -20,7 +20,7 @@ use crate::{
 const NAME: &str = "envoy";
 
 /// Timeout of a start on a busy machine.
-const START_TIMEOUT: Duration = Duration::from_mins(1);
+const START_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// An Envoy with the configuration of a test.
 #[derive(Debug)]

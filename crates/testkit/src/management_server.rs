@@ -23,7 +23,7 @@ const NAME: &str = "go-control-plane";
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/management-server");
 
 /// Timeout of a start on a busy machine.
-const START_TIMEOUT: Duration = Duration::from_mins(1);
+const START_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A management server. It keeps its port when it is restarted.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Timeout of a start, which takes 20 ms on an idle machine.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Maximum number of ports tried.
 const ATTEMPTS: usize = 10;

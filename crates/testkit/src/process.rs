@@ -14,7 +14,7 @@ pub(crate) use self::run::run;
 use crate::wait_until;
 
 /// Time that a process may take to react to a signal.
-const SIGNAL_TIMEOUT: Duration = Duration::from_secs(10);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct Process {

@@ -7,9 +7,9 @@ use std::{
 use headgate_kafka::{Message, PublishError, partition_of};
 use headgate_testkit::{Kafka, require};
 use rdkafka::Message as _;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
-use crate::support::{create_topic, header, message, payload, publisher, read};
+use crate::support::{PATIENCE, create_topic, header, message, payload, publisher, read};
 
 #[tokio::test]
 async fn a_message_arrives_with_key_payload_and_headers() {
@@ -22,9 +22,14 @@ async fn a_message_arrives_with_key_payload_and_headers() {
         payload: br#"{"event":"QUOTA_EXCEEDED"}"#,
         headers: &[("event_id", "e-1"), ("empty", "")],
     };
-    // The broker creates the topic on the first request.
     let publisher = publisher(kafka.brokers());
-    publisher.publish(message).await.unwrap();
+    // The broker creates the topic on the first request. A busy one takes longer than a call waits.
+    let published = async {
+        while let Err(error) = publisher.publish(message).await {
+            assert!(error.is_retryable(), "{error}");
+        }
+    };
+    timeout(PATIENCE, published).await.unwrap();
     publisher.close().await;
 
     let found = read(kafka.brokers(), &topic, 3, |found| found.len() == 1).await.remove(0);
@@ -77,6 +82,7 @@ async fn excess_messages_wait_for_a_slot() {
     const COUNT: usize = 3_000;
     let kafka = require!(Kafka::shared());
     let topic = kafka.new_topic();
+    create_topic(kafka.brokers(), &topic, 3).await;
     let publisher = Arc::new(publisher(kafka.brokers()));
     let mut tasks = JoinSet::new();
     for number in 0..COUNT {
@@ -98,6 +104,7 @@ async fn excess_messages_wait_for_a_slot() {
 async fn a_message_that_is_too_large_is_rejected() {
     let kafka = require!(Kafka::shared());
     let topic = kafka.new_topic();
+    create_topic(kafka.brokers(), &topic, 3).await;
     let publisher = publisher(kafka.brokers());
     let huge = "x".repeat(2_000_000);
     let error = publisher.publish(message(&topic, "tenant-1", &huge)).await.unwrap_err();

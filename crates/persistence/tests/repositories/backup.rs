@@ -12,7 +12,7 @@ use headgate_ratelimit::RateLimitRuleRepository;
 use sqlx::{Connection, Executor, SqliteConnection};
 use tempfile::TempDir;
 
-use crate::support::{create, everything, run, spec};
+use crate::support::{TIMEOUT, create, everything, run, spec};
 
 /// A folder with a database and room for its backup.
 struct Home {
@@ -24,6 +24,7 @@ impl Home {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = DatabaseConfig::file(folder.path().join("headgate.db"));
+        let config = config.connect_timeout(TIMEOUT);
         Self { folder, config }
     }
 

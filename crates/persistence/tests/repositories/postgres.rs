@@ -73,25 +73,26 @@ fn connects_lazily_and_reconnects_after_a_crash() {
     let server = require!(Postgres::start());
     server.stop();
     run(async {
-        let database = open(&server.url(), Duration::from_secs(1));
+        let [impatient, database] =
+            [Duration::from_secs(1), TIMEOUT].map(|timeout| open(&server.url(), timeout));
         for error in
-            [database.migrate().await.map(drop), database.ping().await].map(Result::unwrap_err)
+            [impatient.migrate().await.map(drop), impatient.ping().await].map(Result::unwrap_err)
         {
             assert_eq!(error.to_string(), "database unavailable: no connection within 1 s");
         }
 
         server.start_again();
-        connected(&database).await;
         database.migrate().await.unwrap();
         create(&database, spec("u1", 60), 0).await;
         let before = everything(&database).await;
+        connected(&impatient).await;
 
         server.stop();
-        let error = database.load().await.unwrap_err();
+        let error = impatient.load().await.unwrap_err();
         assert!(matches!(error, RepositoryError::Unavailable(_)), "{error}");
         server.start_again();
-        connected(&database).await;
         assert_eq!(everything(&database).await, before);
+        connected(&impatient).await;
     });
 }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use headgate_persistence::{Database, DatabaseConfig};
 use headgate_ratelimit::RateLimitRuleRepository;
-use headgate_testkit::{Postgres, require, wait_until};
+use headgate_testkit::{Postgres, require};
 use sqlx::{Connection, PgConnection};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -110,12 +110,18 @@ fn a_connection_that_goes_silent_in_use_times_out() {
     run(async {
         let (wire, database) = wired(&server).await;
         let mut console = PgConnection::connect(&server.url()).await.unwrap();
+        let mut watcher = PgConnection::connect(&server.url()).await.unwrap();
         let lock = "BEGIN; LOCK TABLE ratelimit.rate_limit_rules";
         sqlx::raw_sql(lock).execute(&mut console).await.unwrap();
         let replica = database.clone();
         let loading = tokio::spawn(async move { replica.load().await });
-        let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-        assert!(wait_until(TIMEOUT, || server.psql(waiting) == "1"));
+        // Not with `psql`: it may take longer to start than a statement may wait.
+        let waiting = "SELECT pid FROM pg_locks WHERE NOT granted";
+        let waits = async {
+            while sqlx::raw_sql(waiting).execute(&mut watcher).await.unwrap().rows_affected() == 0 {
+            }
+        };
+        timeout(TIMEOUT, waits).await.expect("it waits for the lock");
 
         wire.cut();
         sqlx::raw_sql("ROLLBACK").execute(&mut console).await.unwrap();

@@ -13,10 +13,11 @@ use headgate_ratelimit::{RateLimitRuleRepository, RepositoryError, RuleChange};
 use sqlx::{AssertSqlSafe, Connection, Executor, SqliteConnection};
 use tokio::sync::Notify;
 
-use crate::support::{create, run, spec, try_write};
+use crate::support::{TIMEOUT, create, run, spec, try_write};
 
 fn open(path: &Path) -> Database {
-    Database::open(&DatabaseConfig::from_url(&format!("sqlite://{}", path.display())).unwrap())
+    let config = DatabaseConfig::from_url(&format!("sqlite://{}", path.display())).unwrap();
+    Database::open(&config.connect_timeout(TIMEOUT))
 }
 
 #[cfg(unix)]

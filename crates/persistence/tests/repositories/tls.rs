@@ -8,7 +8,7 @@ use std::{
 };
 
 use headgate_persistence::{Database, DatabaseConfig, DatabaseConfigError};
-use headgate_testkit::{CertificateAuthority, Postgres, Validity, require};
+use headgate_testkit::{CertificateAuthority, Postgres, Validity, require, wait_until};
 use headgate_tls_client::TlsFiles;
 
 use crate::support::{TIMEOUT, run};
@@ -54,7 +54,8 @@ fn a_configured_authority_is_trusted_and_others_are_not() {
         for query in ["sslmode=require", "sslmode=prefer", &signed, &named] {
             let database = open(query);
             database.ping().await.unwrap();
-            assert_eq!(server.psql(encrypted), "1", "{query}");
+            // The session before may take a moment to end.
+            assert!(wait_until(TIMEOUT, || server.psql(encrypted) == "1"), "{query}");
             database.close().await;
         }
         // The authority is trusted, but the host name is not in the certificate.
@@ -84,7 +85,8 @@ fn a_client_certificate_replaces_the_password() {
     let demand = "hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\n\
                   hostssl all all ::1/128 trust clientcert=verify-ca\n";
     fs::write(&rules, format!("{demand}{text}")).unwrap();
-    server.psql("SELECT pg_reload_conf()");
+    // A reload would take effect a moment later.
+    server.start_again();
 
     let folder = tempfile::tempdir().unwrap();
     let ca_file = Some(authority.write(folder.path()));

@@ -15,7 +15,7 @@ use crate::{Fixture, Model, fixture::next_scenario};
 
 const PLACES: u64 = 7;
 const WORKERS: u64 = 40;
-const LEASE: Duration = Duration::from_mins(10);
+const LEASE: Duration = Duration::from_hours(1);
 
 /// A subject of its own, with a concurrency limit.
 struct Subject<'f> {

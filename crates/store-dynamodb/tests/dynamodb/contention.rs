@@ -7,7 +7,12 @@ use headgate_store_dynamodb::DynamoDbStore;
 use headgate_testkit::{DynamoDb, SharedDynamoDb, require};
 use tokio::task::JoinSet;
 
-use crate::support::{acquire, apply, cooldown, store_on};
+use crate::support::{acquire, apply, store_on};
+
+/// Longer than a test takes on a busy machine.
+fn cooldown() -> Limit {
+    Limit::cooldown(Duration::from_hours(24)).unwrap()
+}
 
 /// Two clients of one table.
 async fn clients(server: &SharedDynamoDb) -> [Arc<DynamoDbStore>; 2] {

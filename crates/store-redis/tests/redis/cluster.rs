@@ -16,7 +16,8 @@ use crate::{
     load::Load,
     support::{
         OnRedis, TEST_TIMEOUT, acquire, acquire_eventually, apply,
-        clients_never_get_more_than_the_limit, cluster_store, per_minute, runtime,
+        clients_never_get_more_than_the_limit, cluster_store, patient, per_day, per_minute,
+        runtime,
     },
 };
 
@@ -224,7 +225,7 @@ fn missing_scripts_are_loaded() {
     runtime.block_on(async {
         for left in [4, 3] {
             for key in THREE_NODES {
-                let outcome = acquire(&store, key, &per_minute(5)).await.unwrap()[0];
+                let outcome = acquire(&store, key, &per_day(5)).await.unwrap()[0];
                 assert_eq!(outcome.remaining, left, "{key}");
             }
             for node in 0..3 {
@@ -236,13 +237,15 @@ fn missing_scripts_are_loaded() {
 
 #[test]
 fn a_dead_master_affects_only_its_own_slots() {
+    const TOLERANCE: u32 = 5;
+    const PAUSE: Duration = Duration::from_millis(100);
     let [dead, alive, alive_too] = THREE_NODES;
     let cluster = require!(RedisCluster::start_partial(3));
     let runtime = runtime();
     let store = {
         let _guard = runtime.enter();
-        let config = RedisConfig::cluster(&cluster.urls()).unwrap().timeout(TEST_TIMEOUT);
-        RedisStore::connect(config.breaker(5, Duration::from_millis(100)))
+        let config = patient(RedisConfig::cluster(&cluster.urls()).unwrap());
+        RedisStore::connect(config.breaker(TOLERANCE, PAUSE))
     };
     let limit = Limit::fixed_window(1_000, Duration::from_hours(24 * 366)).unwrap();
     let status = || store.status();
@@ -251,7 +254,7 @@ fn a_dead_master_affects_only_its_own_slots() {
         assert_eq!(status().outage(), None);
         cluster.kill_master(0);
 
-        let mut errors = Vec::new();
+        let (mut errors, began) = (Vec::new(), Instant::now());
         for i in 1..=100 {
             errors.extend(acquire(&store, dead, &limit).await.err());
             for key in [alive, alive_too] {
@@ -266,8 +269,12 @@ fn a_dead_master_affects_only_its_own_slots() {
             assert_eq!(both.iter().map(|o| o.remaining).collect::<Vec<_>>(), [999 - 2 * i; 2]);
         }
         assert_eq!(errors.len(), 100);
-        let open = errors.iter().filter(|error| matches!(error, StoreError::BreakerOpen)).count();
-        assert!(open >= 50, "{open} of 100 were answered at once: {errors:?}");
+        // The node is tried once in every pause, however long a hundred calls take.
+        let is_try = |error: &&StoreError| !matches!(error, StoreError::BreakerOpen);
+        let tries = errors.iter().filter(is_try).count() as u128;
+        let pauses = began.elapsed().as_millis() / PAUSE.as_millis();
+        let most = u128::from(TOLERANCE) + 1 + pauses;
+        assert!(tries <= most, "{tries} of 100 were not answered at once: {errors:?}");
         let outage = status().outage().unwrap();
         assert!(outage.contains("1 of 3") && outage.contains("slots 0-5460"), "{outage}");
 
@@ -341,7 +348,7 @@ fn calls_follow_a_migrating_slot() {
         let torn = acquire(&["old", "new"]).await.unwrap_err();
         assert!(matches!(torn, StoreError::Refused(_)), "{torn}");
         let port = to.port().to_string();
-        let moved = from.cli(&["MIGRATE", "127.0.0.1", &port, "{bar}old", "0", "5000"]);
+        let moved = from.cli(&["MIGRATE", "127.0.0.1", &port, "{bar}old", "0", "60000"]);
         assert_eq!(moved, "OK");
         assert_eq!(left(&["old", "new"]).await, 997);
         for node in [to, from, cluster.node(2)] {
@@ -366,11 +373,8 @@ fn calls_recover_from_a_failover_under_load() {
     let [lost, kept, kept_too] = THREE_NODES;
     let cluster = require!(RedisCluster::start(3, 1));
     let runtime = runtime();
-    let load = {
-        let _guard = runtime.enter();
-        let config = RedisConfig::cluster(&cluster.urls()).unwrap().timeout(Duration::from_secs(1));
-        Load::start(&runtime, RedisStore::connect(config), &THREE_NODES, LIMIT)
-    };
+    let store = cluster_store(&runtime, &cluster.urls());
+    let load = Load::start(&runtime, store, &THREE_NODES, LIMIT);
     load.until("calls are answered", |told| told.admissions(lost) > 200);
     // The replica has all admissions until now when its master dies.
     let safe = load.so_far(|told| told.admitted[lost].iter().max().copied());

@@ -76,10 +76,10 @@ fn stands_still_when_its_clock_steps_back() {
 
 #[test]
 fn refuses_one_reservation_too_many_until_another_ends() {
-    let redis = require!(Redis::start());
+    let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
-    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
-    runtime.block_on(suite::refuses_one_reservation_too_many_until_another_ends(&*fixture));
+    let fixture = at_our_time(&runtime, redis);
+    runtime.block_on(suite::refuses_one_reservation_too_many_until_another_ends(&*fixture()));
 }
 
 #[test]
@@ -124,18 +124,18 @@ fn never_more_holders_than_places() {
 
 #[test]
 fn a_place_is_free_when_its_lease_ends() {
-    let redis = require!(Redis::start());
+    let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
-    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
-    runtime.block_on(suite::a_place_is_free_when_its_lease_ends(&*fixture));
+    let fixture = at_our_time(&runtime, redis);
+    runtime.block_on(suite::a_place_is_free_when_its_lease_ends(&*fixture()));
 }
 
 #[test]
 fn lists_the_holders_of_a_subject() {
-    let redis = require!(Redis::start());
+    let redis = require!(Redis::builder().fake_clock(START).start());
     let runtime = runtime();
-    let fixture = OnRedis::on_its_own_time(store(&runtime, &redis.url()), "");
-    runtime.block_on(suite::lists_the_holders_of_a_subject(&*fixture));
+    let fixture = at_our_time(&runtime, redis);
+    runtime.block_on(suite::lists_the_holders_of_a_subject(&*fixture()));
 }
 
 /// The limit may have been lowered, or come with the id of a reservation that does not exist.

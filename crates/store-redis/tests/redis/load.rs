@@ -17,7 +17,7 @@ use tokio::{runtime::Runtime, task::JoinSet};
 use crate::support::acquire;
 
 /// Timeout of conditions that are certain to come true.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_mins(5);
 
 /// Clients that acquire units of some keys until they are stopped.
 pub(crate) struct Load {

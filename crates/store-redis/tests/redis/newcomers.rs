@@ -104,7 +104,8 @@ fn new_subjects_of_one_batch_have_different_shared_keys() {
 
 #[test]
 fn nothing_is_granted_from_a_shared_key() {
-    let redis = require!(Redis::start());
+    // A grant ends after a second.
+    let redis = require!(Redis::builder().fake_clock(1_772_928_000_000_000).start());
     let runtime = runtime();
     let store = bound(store(&runtime, &redis.url()));
     let limit = hourly(100);
@@ -238,7 +239,7 @@ fn exact_checks_beyond_the_rate_are_denied_although_they_have_units_left() {
 }
 
 fn reserve(id: LeaseId) -> Verb {
-    Verb::Reserve { id, lease: Duration::from_secs(60) }
+    Verb::Reserve { id, lease: Duration::from_mins(30) }
 }
 
 fn check<'a>(name: &'a str, limit: &'a Limit) -> Check<'a> {

@@ -7,11 +7,16 @@ use futures_util::future::join_all;
 use headgate::{Batch, Check, CheckMode, Cost, Key, LeaseId, Outcomes, Store, StoreError, Verb};
 use headgate_store_redis::{RedisConfig, RedisStore};
 use headgate_testkit::{Redis, require};
-use tokio::{runtime, task::JoinSet, time::Instant};
+use tokio::{
+    runtime,
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 
-use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, per_minute};
+use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, patient, per_minute};
 
-const TIMEOUT: Duration = Duration::from_millis(100);
+/// Timeout of calls to a Redis that does not reply.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A single-threaded runtime, which can be stalled as a whole.
 fn one_thread() -> runtime::Runtime {
@@ -19,34 +24,40 @@ fn one_thread() -> runtime::Runtime {
 }
 
 fn config(redis: &Redis) -> RedisConfig {
-    RedisConfig::from_url(&redis.url()).unwrap()
+    patient(RedisConfig::from_url(&redis.url()).unwrap())
 }
 
 #[test]
 fn a_stalled_process_does_not_time_out_calls_with_a_reply() {
     let redis = require!(Redis::start());
-    let runtime = one_thread();
-    let _guard = runtime.enter();
-    let store = RedisStore::connect(config(&redis).timeout(TIMEOUT));
-    let limit = per_minute(10_000);
-    runtime.block_on(async {
-        acquire_eventually(&store, "k", &limit).await;
-        // Stalled before the commands are written, while they are in flight, and at every point
-        // between.
+    // Stalled before the commands are written, while they are in flight, and at every point
+    // between. By a thread each, because a stall takes long.
+    thread::scope(|scope| {
         for polls_before in 0..8 {
-            let calls = join_all((0..50).map(|_| acquire(&store, "k", &limit)));
-            let stall = async {
-                for _ in 0..polls_before {
-                    tokio::task::yield_now().await;
-                }
-                stall_thread(5 * TIMEOUT);
-            };
-            let (answers, ()) = tokio::join!(calls, stall);
-            for answer in answers {
-                assert!(answer.is_ok(), "after {polls_before} polls: {answer:?}");
-            }
+            let config = config(&redis);
+            let run = move || one_thread().block_on(calls_with_a_stall(config, polls_before));
+            scope.spawn(run);
         }
     });
+}
+
+async fn calls_with_a_stall(config: RedisConfig, polls_before: usize) {
+    // Redis replies sooner, also on a busy machine.
+    const TIMEOUT: Duration = Duration::from_secs(5);
+    let store = RedisStore::connect(config.timeout(TIMEOUT));
+    let limit = per_minute(10_000);
+    acquire_eventually(&store, "k", &limit).await;
+    let calls = join_all((0..50).map(|_| acquire(&store, "k", &limit)));
+    let stall = async {
+        for _ in 0..polls_before {
+            tokio::task::yield_now().await;
+        }
+        stall_thread(TIMEOUT + TIMEOUT / 4);
+    };
+    let (answers, ()) = tokio::join!(calls, stall);
+    for answer in answers {
+        assert!(answer.is_ok(), "after {polls_before} polls: {answer:?}");
+    }
 }
 
 #[test]
@@ -62,7 +73,7 @@ fn a_silent_redis_is_detected_in_a_busy_process() {
         let calls = join_all((0..50).map(|_| acquire(&store, "k", &limit)));
         let stall = async {
             tokio::task::yield_now().await;
-            stall_thread(2 * TIMEOUT);
+            stall_thread(TIMEOUT + TIMEOUT / 4);
         };
         let (answers, ()) = tokio::join!(calls, stall);
         for answer in answers {
@@ -106,6 +117,7 @@ fn excess_calls_are_shed_without_opening_the_circuit_breaker() {
     let limit = per_minute(10_000);
     runtime.block_on(async {
         acquire_eventually(&*store, "k", &limit).await;
+        until_idle(&store).await;
         redis.pause();
         let mut calls = JoinSet::new();
         for _ in 0..5 * BOUND {
@@ -141,6 +153,7 @@ fn reads_of_reservations_are_shed_as_checks_are_and_their_ends_are_not() {
     };
     runtime.block_on(async {
         acquire_eventually(&store, "k", &limit).await;
+        until_idle(&store).await;
         redis.pause();
         // Calls are sent in this order, and none is answered until all of them are.
         let reads = join_all((0..2 * BOUND).map(|_| cancel(CheckMode::Report)));
@@ -152,6 +165,17 @@ fn reads_of_reservations_are_shed_as_checks_are_and_their_ends_are_not() {
         };
         assert_eq!((shed(&reads), shed(&ends)), (BOUND, 0), "{reads:?} {ends:?}");
     });
+}
+
+/// Waits until Redis has told its memory, as the store asks once it is connected: nothing else is in
+/// flight then.
+async fn until_idle(store: &RedisStore) {
+    let told = async {
+        while store.status().servers[0].memory.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(TEST_TIMEOUT, told).await.expect("Redis tells its memory");
 }
 
 #[expect(clippy::disallowed_methods, reason = "a thread that stands still is what is tested")]

@@ -8,7 +8,7 @@ use headgate_testkit::{
 };
 use tempfile::TempDir;
 
-use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, per_minute, runtime};
+use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, patient, per_minute, runtime};
 
 /// An authority, with certificates for 127.0.0.1 (`redis`) and for a client (`client`) in files.
 struct Authority {
@@ -59,12 +59,12 @@ impl Authority {
 }
 
 fn config(scheme: &str, port: u16) -> RedisConfig {
-    RedisConfig::from_url(&format!("{scheme}://127.0.0.1:{port}")).unwrap().timeout(TEST_TIMEOUT)
+    patient(RedisConfig::from_url(&format!("{scheme}://127.0.0.1:{port}")).unwrap())
 }
 
 /// The reported error of a Redis that cannot be connected to.
 fn trouble(config: RedisConfig) -> String {
-    let store = RedisStore::connect(config.timeout(Duration::from_millis(100)));
+    let store = RedisStore::connect(config);
     assert!(wait_until(TEST_TIMEOUT, || store.status().outage().is_some()), "no error is reported");
     store.status().outage().unwrap()
 }
@@ -89,7 +89,9 @@ fn only_the_configured_authority_is_trusted() {
     assert_eq!(trusting.status().outage(), None);
 
     // Every mistake has its own message.
-    let wrong = trouble(config("rediss", redis.port()));
+    // It waits for the rest of a command.
+    let wrong = config("rediss", redis.port()).connect_timeout(Duration::from_secs(1));
+    let wrong = trouble(wrong);
     assert!(wrong.contains("may not speak TLS"), "{wrong}");
     let wrong = trouble(config("redis", port));
     assert!(wrong.contains("rediss://"), "{wrong}");
@@ -142,7 +144,7 @@ fn an_expired_certificate_and_another_host_name_are_reported() {
     let port = free_port();
     let _redis = require!(authority.redis(port, "no"));
     let url = format!("rediss://user:hunter2@localhost:{port}");
-    let elsewhere = RedisConfig::from_url(&url).unwrap();
+    let elsewhere = patient(RedisConfig::from_url(&url).unwrap());
     let elsewhere = trouble(elsewhere.root_certificate(authority.pem("ca.crt")).unwrap());
     assert!(elsewhere.contains("for another host name"), "{elsewhere}");
     assert!(!elsewhere.contains("hunter2"), "{elsewhere}");
@@ -158,7 +160,7 @@ fn a_cluster_is_reached_over_tls_with_client_certificates() {
     let urls = cluster.tls_urls();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
     let nameless = || {
-        let config = RedisConfig::cluster(&urls).unwrap().timeout(TEST_TIMEOUT);
+        let config = patient(RedisConfig::cluster(&urls).unwrap());
         config.root_certificate(authority.pem("ca.crt")).unwrap()
     };
     let named = nameless()

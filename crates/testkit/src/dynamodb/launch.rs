@@ -12,7 +12,7 @@ use super::{probe, programs::Programs};
 use crate::{free_port, java::JVM, process, process::Process, wait_until};
 
 /// Timeout of a start, which takes 2 s on an idle machine.
-const START_TIMEOUT: Duration = Duration::from_secs(90);
+const START_TIMEOUT: Duration = Duration::from_mins(5);
 
 const MAIN: &str = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner";
 

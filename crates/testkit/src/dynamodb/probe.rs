@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-/// Timeout, because another process on the port may never respond.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// Timeout, because another process on the port may never respond. A busy server takes seconds.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";

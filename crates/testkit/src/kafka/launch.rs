@@ -20,7 +20,7 @@ use super::{
 use crate::{java::JVM, process, process::Process, wait_until};
 
 /// Timeout of a start, which takes 3 s on an idle machine.
-const START_TIMEOUT: Duration = Duration::from_secs(90);
+const START_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Log only warnings and errors.
 const LOG_LEVEL: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";

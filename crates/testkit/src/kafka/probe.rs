@@ -4,8 +4,8 @@ use std::{
     time::Duration,
 };
 
-/// Timeout, because another process on the port may never respond.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// Timeout, because another process on the port may never respond. A busy server takes seconds.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A metadata request (3) in version 4 with number 1: no client id, an empty list of topics, create
 /// none.

@@ -13,7 +13,7 @@ use super::{DATABASE, USER, account::Account, programs::Programs, psql};
 use crate::{free_port, process, process::Process, wait_until};
 
 /// Timeout of a start, which takes 0.1 s on an idle machine.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Loopback only, no socket file, many connections.
 const SETTINGS: &[&str] =

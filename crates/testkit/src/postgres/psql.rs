@@ -8,7 +8,7 @@ pub(super) fn ask(psql: &Path, url: &str, sql: &str) -> Result<String, String> {
     let output = Command::new(psql)
         // No user settings, no header, no command tags, no password prompt.
         .args(["-X", "-A", "-t", "-q", "-w", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql])
-        .env("PGCONNECT_TIMEOUT", "10")
+        .env("PGCONNECT_TIMEOUT", "60")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| error.to_string())?;

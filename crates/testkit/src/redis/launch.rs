@@ -18,7 +18,7 @@ use super::{
 use crate::{free_port, process, process::Process, wait_until};
 
 /// Timeout of a start, which takes 20 ms on an idle machine.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Settings of a server: port, folder and command line.
 #[derive(Debug)]

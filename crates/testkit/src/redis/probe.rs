@@ -4,8 +4,8 @@ use std::{
     time::Duration,
 };
 
-/// Timeout, because another process on the port may never respond.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// Timeout, because another process on the port may never respond. A busy server takes seconds.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns true if process `pid`, and not the server of another test, responds on this port.
 pub(super) fn is_served_by(pid: u32, port: u16, password: Option<&str>) -> bool {

@@ -1,5 +1,7 @@
 //! Query plans: what a statement reads must not grow with the history or the live request ids.
 
+use std::time::Duration;
+
 use headgate_testkit::{Postgres, require};
 use sqlx::Row as _;
 
@@ -88,7 +90,8 @@ async fn plan(database: &Database, case: &Case) -> Vec<String> {
 }
 
 async fn migrated(url: &str) -> Database {
-    let database = Database::open(&DatabaseConfig::from_url(url).unwrap());
+    let config = DatabaseConfig::from_url(url).unwrap();
+    let database = Database::open(&config.connect_timeout(Duration::from_secs(60)));
     database.migrate().await.unwrap();
     database
 }

@@ -222,16 +222,16 @@ fn writers_of_events_are_serialized() {
     run(async {
         let replica = Replica::start(&home).await;
         let policy = replica.create(draft(1)).await;
-        let Home::Postgres(database) = &home else { unreachable!() };
-        let mut console = home.console().await;
+        let (mut console, mut watcher) = (home.console().await, home.console().await);
         console.run("BEGIN").await;
         console
             .run("SELECT pg_advisory_xact_lock(hashtextextended('headgate.quota_events', 0))")
             .await;
         let waits = async {
-            let waiting = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+            // Not with `psql`: it may take longer to start than a statement may wait.
+            let waiting = "SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
                 WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT granted";
-            while database.psql(waiting) != "1" {
+            while watcher.run(waiting).await == 0 {
                 tokio::task::yield_now().await;
             }
         };

@@ -57,7 +57,7 @@ fn changes_are_notified_without_polling() {
     let home = require!(Home::postgres());
     run(async {
         let database = home.migrated().await;
-        let running = Running::start(&database, Duration::from_secs(30));
+        let running = Running::start(&database, NEVER);
         let missing = Source::SafeDefaults { problem: LoadError::Missing };
         running.until(TIMEOUT, |running| running.relay.source() == missing).await;
         // The listener must be connected before the first notification.
@@ -67,8 +67,7 @@ fn changes_are_notified_without_polling() {
         let writer = home.open().service_configs();
         for n in [20, 30, 40] {
             put(&writer, events(n), None).await.unwrap();
-            // Sooner than the next poll.
-            running.until(Duration::from_secs(20), |running| running.limit() == n).await;
+            running.until(TIMEOUT, |running| running.limit() == n).await;
         }
         assert_eq!(running.relay.source(), Source::Document { version: 4 });
     });
