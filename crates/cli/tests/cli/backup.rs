@@ -64,7 +64,7 @@ fn a_backup_of_a_busy_server_has_every_acknowledged_increment() {
                 }
             });
         }
-        let is_busy = wait_until(Duration::from_secs(60), || acknowledged.load(Relaxed) >= 100);
+        let is_busy = wait_until(Duration::from_secs(300), || acknowledged.load(Relaxed) >= 100);
         let before = acknowledged.load(Relaxed);
         let backup = server.run(&["backup", "headgate.backup"]);
         stop.store(true, Relaxed);

@@ -36,6 +36,6 @@ fn ignored_rules_are_logged_once() {
     let rival = Server::start(&variables);
     create(&rival, "u2");
     let heard = || count("loaded revision 2 of the rules") == 1;
-    assert!(wait_until(Duration::from_secs(30), heard), "{}", server.log());
+    assert!(wait_until(Duration::from_secs(120), heard), "{}", server.log());
     assert_eq!(count(WARNING), 1, "{}", server.log());
 }
