@@ -42,7 +42,7 @@ fn used(server: &Server, quota: &str) -> u64 {
 
 pub(crate) fn until_ready(server: &Server) {
     let is_ready = || http(server, "GET /readyz", &[], "").contains(r#""status":"ready""#);
-    assert!(wait_until(Duration::from_secs(60), is_ready), "{}", server.greeting);
+    assert!(wait_until(Duration::from_secs(120), is_ready), "{}", server.greeting);
 }
 
 #[test]
