@@ -42,7 +42,7 @@ fn used(server: &Server, quota: &str) -> u64 {
 
 pub(crate) fn until_ready(server: &Server) {
     let is_ready = || http(server, "GET /readyz", &[], "").contains(r#""status":"ready""#);
-    assert!(wait_until(Duration::from_secs(60), is_ready), "{}", server.greeting);
+    assert!(wait_until(Duration::from_secs(120), is_ready), "{}", server.greeting);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_backup_of_a_busy_server_has_every_acknowledged_increment() {
                 }
             });
         }
-        let is_busy = wait_until(Duration::from_secs(60), || acknowledged.load(Relaxed) >= 100);
+        let is_busy = wait_until(Duration::from_secs(300), || acknowledged.load(Relaxed) >= 100);
         let before = acknowledged.load(Relaxed);
         let backup = server.run(&["backup", "headgate.backup"]);
         stop.store(true, Relaxed);

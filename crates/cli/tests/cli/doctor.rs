@@ -1,15 +1,24 @@
 //! `headgate doctor` against real services, healthy and broken.
 
-use std::{net::TcpListener, process::Output};
+use std::{net::TcpListener, process::Output, time::Duration};
 
 use headgate_testkit::{
     CertificateAuthority, Issuer, ManagementServer, Nginx, Postgres, Redis, RedisCluster, Sentinel,
-    free_port, require, skewed_clock,
+    free_port, require, skewed_clock, wait_until,
 };
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::harness::{Server, run, stdout};
+
+/// What messages say of services that did not answer in time.
+const LATE: [&str; 5] = [
+    "timed out",
+    "did not answer within",
+    "no answer within",
+    "no connection within",
+    "no response within",
+];
 
 /// A data folder, and variables for a doctor that finds no fault with it.
 struct Patient {
@@ -39,7 +48,19 @@ impl Patient {
         Self { folder, variables }
     }
 
+    /// Runs the doctor, and a few times more if it says that something did not answer in time: on a
+    /// busy machine, that may be up.
     fn examine(&self, arguments: &[&str]) -> Findings {
+        let mut found = self.examine_once(arguments);
+        for _ in 0..3 {
+            if found.is_late() {
+                found = self.examine_once(arguments);
+            }
+        }
+        found
+    }
+
+    fn examine_once(&self, arguments: &[&str]) -> Findings {
         let variables: Vec<_> =
             self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let output = run(&[&["doctor", "--json"], arguments].concat(), &variables);
@@ -55,6 +76,10 @@ impl Findings {
 
     fn code(&self) -> Option<i32> {
         self.output.status.code()
+    }
+
+    fn is_late(&self) -> bool {
+        LATE.iter().any(|late| stdout(&self.output).contains(late))
     }
 
     /// The only finding of this level in this area whose message contains `text`.
@@ -201,8 +226,9 @@ fn a_wrong_clock_is_a_warning() {
 
     let postgres = require!(Postgres::start());
     let mut patient = Patient::new(&[("HEADGATE__DATABASE__URL", &postgres.url())]);
-    let on_time = patient.examine(&[]);
-    assert!(!format!("{on_time:?}").contains("clock"), "{on_time:?}");
+    // A slow answer looks like a wrong clock.
+    let is_on_time = || !stdout(&patient.examine(&[]).output).contains("clock");
+    assert!(wait_until(Duration::from_secs(120), is_on_time), "{:?}", patient.examine(&[]));
     let wrong = require!(skewed_clock(-7_200));
     patient.variables.extend(wrong.into_iter().map(|(name, value)| (name.to_owned(), value)));
     let skewed = patient.examine(&[]);

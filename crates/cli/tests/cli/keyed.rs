@@ -2,6 +2,7 @@
 
 use std::{thread, time::Duration};
 
+use headgate::{Clock as _, SystemClock};
 use headgate_testkit::{Redis, require, skewed_clock, wait_until};
 use serde_json::Value;
 
@@ -48,12 +49,15 @@ impl Answer {
 /// Starts a server on `redis` with more variables.
 fn server(redis: &Redis, environment: &[(&str, String)]) -> Server {
     let url = redis.url();
-    let mut variables =
-        vec![("HEADGATE__REDIS__URL", url.as_str()), ("HEADGATE__REDIS__TIMEOUT_MS", "30000")];
+    let mut variables = vec![
+        ("HEADGATE__REDIS__URL", url.as_str()),
+        ("HEADGATE__REDIS__TIMEOUT_MS", "30000"),
+        ("HEADGATE__REDIS__CONNECT_TIMEOUT_SECONDS", "30"),
+    ];
     variables.extend(environment.iter().map(|(name, value)| (*name, value.as_str())));
     let server = Server::start(&variables);
     let is_up = || Answer::of(&server, "/actuator/health").body()["status"] == "UP";
-    assert!(wait_until(Duration::from_secs(30), is_up), "no Redis");
+    assert!(wait_until(Duration::from_secs(120), is_up), "no Redis");
     server
 }
 
@@ -134,9 +138,13 @@ fn decisions_are_logged_at_debug_level_with_masked_keys() {
 #[test]
 fn an_outage_is_logged_once_and_a_failed_reset_as_an_error() {
     let server = Server::start_with_log(&[("HEADGATE__REDIS__URL", "redis://127.0.0.1:1")]);
+    let clock = SystemClock::new();
+    let began = clock.steady();
     for _ in 0..20 {
         assert_eq!(check(&server).body()["degraded"], "capped");
     }
+    // Once, and again every ten seconds, which is rather soon on a busy machine.
+    let lines = 1 + (clock.steady() - began) / 10_000_000;
     let token = std::fs::read_to_string(server.folder().join("data/admin-token")).unwrap();
     let authorization = format!("authorization: Bearer {}", token.trim());
     let line = format!("DELETE /api/v1/rate-limit/reset?key={KEY}");
@@ -145,7 +153,7 @@ fn an_outage_is_logged_once_and_a_failed_reset_as_an_error() {
 
     let log = server.log();
     let logged: Vec<&str> = log.lines().filter(|line| line.contains("fail mode capped")).collect();
-    assert_eq!(logged.len(), 1, "{log}");
+    assert!((1..=lines).contains(&(logged.len() as u64)), "{log}");
     assert!(logged[0].contains("WARN") && logged[0].contains("per***-1"), "{}", logged[0]);
     assert!(log.lines().any(|line| line.contains("ERROR") && line.contains("failed")), "{log}");
     assert!(!log.contains("jane"), "{log}");

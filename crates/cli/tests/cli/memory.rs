@@ -35,5 +35,5 @@ fn an_idle_server_takes_little_memory() {
     // An allocator that requests huge pages takes 2 MiB for each that it touches.
     assert_eq!(kibibytes(&smaps, "AnonHugePages"), 0, "{smaps}");
     let ready = || http(&server, "GET /readyz", &[], "").contains(r#""status":"ready""#);
-    assert!(wait_until(Duration::from_secs(30), ready));
+    assert!(wait_until(Duration::from_secs(120), ready));
 }

@@ -118,7 +118,8 @@ fn increments_are_charged_until_the_quota_is_exceeded() {
 fn units_are_reserved_used_settled_cancelled_and_refunded() {
     let server = Server::start(&[]);
     let id = create(&server, &[]);
-    let reserve = ["quota", "reserve", &id, "--amount", "6", "--ttl", "60", "--request-id", "a"];
+    // So long that it does not end before it is settled.
+    let reserve = ["quota", "reserve", &id, "--amount", "6", "--ttl", "3600", "--request-id", "a"];
     let made = server.json(&reserve);
     let one = made["id"].as_str().unwrap();
     assert_eq!(server.json(&reserve)["id"], one, "the same reservation");
@@ -141,7 +142,7 @@ fn units_are_reserved_used_settled_cancelled_and_refunded() {
     let shown = server.run(&["quota", "reservation", &id, one]);
     assert_eq!(fields(printed(&shown))[..2], [("reservation", one), ("quota", id.as_str())]);
 
-    let other = server.json(&["quota", "reserve", &id, "--amount", "5"]);
+    let other = server.json(&["quota", "reserve", &id, "--amount", "5", "--ttl", "3600"]);
     let other = other["id"].as_str().unwrap();
     let stopped = server.run(&["quota", "use", &id, other, "--amount", "5"]);
     assert_eq!(stopped.status.code(), Some(2), "nothing is left: {stopped:?}");

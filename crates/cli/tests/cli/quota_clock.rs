@@ -3,7 +3,10 @@
 use headgate_testkit::{Postgres, require, skewed_clock};
 use serde_json::Value;
 
-use crate::harness::{Server, http, printed};
+use crate::{
+    backup::until_ready,
+    harness::{Server, http, printed},
+};
 
 /// Starts a server on `postgres` with more variables.
 fn serve(postgres: &Postgres, more: &[(&str, String)]) -> Server {
@@ -22,6 +25,7 @@ fn get(server: &Server, path: &str) -> String {
 fn a_server_26_hours_off_counts_in_the_databases_day() {
     let postgres = require!(Postgres::start());
     let right = serve(&postgres, &[]);
+    until_ready(&right);
     // A time zone in which no day ends during the test.
     let hour: u32 =
         postgres.psql("SELECT extract(hour FROM now() AT TIME ZONE 'UTC')").parse().unwrap();

@@ -206,7 +206,8 @@ fn concurrent_reloads_take_turns() {
 
 #[test]
 fn a_server_that_drains_still_reloads_and_then_stops() {
-    let yaml = |requests| format!("server: {{shutdown_delay_seconds: 20}}\n{}", window(requests));
+    // Time for the command, also on a busy machine.
+    let yaml = |requests| format!("server: {{shutdown_delay_seconds: 45}}\n{}", window(requests));
     let mut server = Reloadable::start(&yaml(5));
     server.server.send("-TERM");
     assert!(wait_until(LIMIT, || server.log_has("stopping")));

@@ -26,7 +26,8 @@ fn server() -> Server {
 #[test]
 fn units_are_reserved_used_settled_and_cancelled() {
     let server = server();
-    let reserve = ["reserve", "user", "u1", "--cost", "6", "--ttl", "60", "--request-id", "a"];
+    // So long that it does not end before it is settled.
+    let reserve = ["reserve", "user", "u1", "--cost", "6", "--ttl", "3600", "--request-id", "a"];
     let made = server.json(&reserve);
     let id = made["id"].as_str().unwrap();
     assert_eq!(server.json(&reserve)["id"], id, "the same reservation");
@@ -55,7 +56,8 @@ fn units_are_reserved_used_settled_and_cancelled() {
     let another = server.run(&["settle", id, "--cost", "4"]);
     assert!(failure(&another).contains("was settled for 5"), "{another:?}");
 
-    let several = server.json(&["reserve", "user", "u1", "--cost", "5", "--and", "user:u2=3"]);
+    let several = ["reserve", "user", "u1", "--cost", "5", "--and", "user:u2=3", "--ttl", "3600"];
+    let several = server.json(&several);
     let several = several["id"].as_str().unwrap();
     let stopped = server.run(&["use", several, "--cost", "5,1"]);
     assert_eq!(stopped.status.code(), Some(2), "nothing is left of u1: {stopped:?}");

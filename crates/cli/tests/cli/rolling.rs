@@ -21,6 +21,10 @@ use crate::harness::Server;
 /// Generous timeout for busy machines.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// The time that clients have for another request after the signal to stop. It ends early once all
+/// of them have gone elsewhere.
+const GRACE: (&str, &str) = ("HEADGATE__SERVER__SHUTDOWN_GRACE_SECONDS", "60");
+
 /// Pause of a client between two requests.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -145,7 +149,7 @@ fn start(port: u16) -> Server {
         ("HEADGATE__SERVER__PORT", &port.to_string()),
         ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "100000000"),
         ("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "1"),
-        ("HEADGATE__SERVER__SHUTDOWN_GRACE_SECONDS", "2"),
+        GRACE,
     ])
 }
 

@@ -7,9 +7,11 @@ use std::{
 };
 
 use headgate_testkit::wait_until;
-use tokio::time::Instant;
 
 use crate::harness::{Server, failure, printed, stderr, stdout};
+
+/// Generous timeout for busy machines.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A server on which one export runs at a time.
 fn server() -> Server {
@@ -87,15 +89,28 @@ fn a_second_command_is_denied_or_waits_for_its_turn() {
     assert_eq!(places_left(&server), 1);
 }
 
+/// When the only lease ends, unless it is renewed; `None` if it has ended.
+fn lease_end(server: &Server) -> Option<String> {
+    let listed = server.json(&["holders", "service", "export"]);
+    Some(listed["rules"][0]["holders"][0]["expires_at"].as_str()?.to_owned())
+}
+
 #[test]
 fn a_place_is_kept_by_renewals_and_free_after_a_kill_within_its_lease() {
     let server = server();
-    let mut holder = start(&server, &["--lease", "5"], "echo running; read line");
+    // So long that a busy machine renews it in time.
+    let mut holder = start(&server, &["--lease", "15"], "echo running; read line");
     until_it_runs(&mut holder);
-    let longer_than_the_lease = Duration::from_secs(11);
-    assert!(!wait_until(longer_than_the_lease, || places_left(&server) > 0), "it was not renewed");
+    let mut end = lease_end(&server);
+    for _ in 0..3 {
+        // Times of the same form: the later one is the greater text.
+        let is_renewed = || lease_end(&server) > end;
+        assert!(wait_until(LIMIT, is_renewed), "it was not renewed");
+        end = lease_end(&server);
+        assert_eq!(places_left(&server), 0);
+    }
     signal(&holder, "-KILL");
-    let next = server.run(&run(&["--wait=60"], &["/bin/true"]));
+    let next = server.run(&run(&["--wait=120"], &["/bin/true"]));
     assert_eq!(next.status.code(), Some(0), "{next:?}");
     drop(holder.stdin.take());
     holder.wait().unwrap();
@@ -116,7 +131,8 @@ fn signals_are_passed_on_to_the_command() {
 fn a_command_that_lost_its_place_is_terminated() {
     let server = server();
     let script = "trap 'exit 3' TERM; echo running; while :; do sleep 0.1; done";
-    let mut holder = start(&server, &["--lease", "3"], script);
+    // A request for a place is given up after the length of its lease.
+    let mut holder = start(&server, &["--lease", "12"], script);
     until_it_runs(&mut holder);
     printed(&server.run(&["reset", "service", "export"]));
     let output = holder.wait_with_output().unwrap();
@@ -129,17 +145,16 @@ fn a_command_that_lost_its_place_is_terminated() {
 fn a_command_is_terminated_before_its_lease_ends_though_a_renewal_is_in_flight() {
     let server = server();
     let script = "trap 'exit 3' TERM; echo running; while :; do sleep 0.1; done";
-    let began = Instant::now();
     let mut holder = start(&server, &["--lease", "20"], script);
     until_it_runs(&mut holder);
     server.send("-STOP");
     let output = holder.wait_with_output().unwrap();
-    let took = began.elapsed();
     server.send("-CONT");
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert!(stderr(&output).contains("the place is lost"), "{output:?}");
-    // Two timeouts of renewals are longer.
-    assert!(took < Duration::from_secs(26), "{took:?}");
+    // Two renewals with their usual timeout are longer than the lease.
+    let timeouts = stderr(&output).matches("did not respond within 10 s").count();
+    assert!(timeouts < 2, "{output:?}");
 }
 
 #[test]

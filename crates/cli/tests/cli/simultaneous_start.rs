@@ -23,7 +23,7 @@ fn servers_can_start_at_once_on_one_sqlite_file() {
             .collect();
         for server in starting.into_iter().map(|server| server.join().unwrap()) {
             let is_ready = || http(&server, "GET /readyz", &[], "").contains(r#""status":"ready""#);
-            assert!(wait_until(Duration::from_secs(60), is_ready), "{}", server.log());
+            assert!(wait_until(Duration::from_secs(120), is_ready), "{}", server.log());
             let log = server.log();
             assert!(!log.contains("locked") && !log.contains("failed to load"), "{log}");
         }

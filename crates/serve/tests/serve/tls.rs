@@ -24,6 +24,9 @@ use tokio_rustls::{
 
 use super::harness::{BOUNDS, LIMIT, Running, TIMEOUTS, until};
 
+/// An idle timeout. It bounds handshakes, too, which take long on a busy machine.
+const LONGER_THAN_A_HANDSHAKE: Duration = Duration::from_secs(5);
+
 /// An authority, and a server with a certificate of it.
 struct Setup {
     folder: TempDir,
@@ -303,7 +306,7 @@ async fn a_request_in_flight_is_answered_during_shutdown() {
 #[tokio::test]
 async fn an_idle_connection_ends_with_a_notification() {
     let setup = Setup::new();
-    let idle = Duration::from_millis(400);
+    let idle = LONGER_THAN_A_HANDSHAKE;
     let server = setup.start(BOUNDS, Timeouts { idle, ..TIMEOUTS }).await;
     let mut stream = setup.connect(server.address).await;
     stream.write_all(b"GET /small HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
@@ -316,7 +319,7 @@ async fn an_idle_connection_ends_with_a_notification() {
 #[tokio::test]
 async fn a_peer_that_does_not_read_is_closed_and_its_bytes_are_counted() {
     let setup = Setup::new();
-    let idle = Duration::from_millis(800);
+    let idle = LONGER_THAN_A_HANDSHAKE;
     let server = setup.start(BOUNDS, Timeouts { idle, ..TIMEOUTS }).await;
     let mut stream = setup.connect(server.address).await;
     let request = b"GET /large HTTP/1.1\r\nhost: test\r\n\r\n";

@@ -57,7 +57,7 @@ pub(super) fn send(address: &str, line: &str, body: &str) -> Answer {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return Answer::NotSent;
     };
-    let timeout = Some(Duration::from_secs(20));
+    let timeout = Some(Duration::from_secs(60));
     stream.set_read_timeout(timeout).unwrap();
     let length = body.len();
     let request = format!(

@@ -36,7 +36,7 @@ impl Tally {
 
     /// Waits until `met` returns true for the counts; `false` after a timeout.
     pub(super) fn wait(&self, met: impl Fn(&Counts) -> bool) -> bool {
-        let timeout = Duration::from_secs(30);
+        let timeout = Duration::from_secs(300);
         let waited = self.0.1.wait_timeout_while(self.lock(), timeout, |counts| !met(counts));
         !waited.unwrap().1.timed_out()
     }

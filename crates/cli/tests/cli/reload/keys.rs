@@ -192,9 +192,10 @@ fn issuer_of_jwts() {
         printed(&server.server.run(&[&["config", "reload"][..], &token].concat()));
     };
     server.reload(&format!("auth: {{{root}, jwks_url: '{}'}}\n", issuer.url()));
-    assert_eq!(rules(), 200);
+    // The server gives up on the issuer's keys after two seconds, and fetches them again.
+    assert!(wait_until(LIMIT, || rules() == 200));
     reload(&format!("auth: {{{root}, jwks_url: '{}', audience: others}}\n", issuer.url()));
-    assert_eq!(rules(), 401);
+    assert!(wait_until(LIMIT, || rules() == 401));
     let console =
         || super::body(&http(&server.server, "GET /console/session", &[], ""))["oidc"].clone();
     assert_eq!(console(), false);

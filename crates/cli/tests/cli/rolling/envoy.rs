@@ -142,7 +142,8 @@ fn address(url: &str) -> SocketAddr {
 fn limiter(port: u16, domains: &Path) -> Server {
     Server::start(&[
         ("HEADGATE__SERVER__GRPC_PORT", &port.to_string()),
-        ("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "5"),
+        // Envoy asks every second; on a busy machine, the answers take longer.
+        ("HEADGATE__SERVER__SHUTDOWN_DELAY_SECONDS", "15"),
         ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "100000000"),
         ("HEADGATE__ENVOY__ENABLED", "true"),
         ("HEADGATE__ENVOY__CONFIG_DIR", domains.to_str().unwrap()),

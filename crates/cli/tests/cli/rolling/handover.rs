@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use tonic::{Request, client::Grpc, transport::Channel};
 use tonic_prost::ProstCodec;
 
-use super::{Client, LIMIT, Load, PAUSE, Reply};
+use super::{Client, GRACE, LIMIT, Load, PAUSE, Reply};
 use crate::harness::Server;
 
 /// Path of the method `CheckRateLimit`.
@@ -98,7 +98,7 @@ fn a_new_process_takes_over_inherited_sockets_without_an_error() {
         let variables = [
             ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "100000000"),
             ("HEADGATE__SERVER__DATA_DIR", data.path().to_str().unwrap()),
-            ("HEADGATE__SERVER__SHUTDOWN_GRACE_SECONDS", "2"),
+            GRACE,
         ];
         Server::start_on([&sockets[0], &sockets[1]], &variables)
     };
@@ -131,7 +131,7 @@ fn a_new_process_takes_over_reused_ports_without_an_error() {
             ("HEADGATE__SERVER__GRPC_PORT", &grpc),
             ("HEADGATE__SERVER__REUSE_PORT", reuse),
             ("HEADGATE__RATELIMIT__DEFAULT_LIMIT", "100000000"),
-            ("HEADGATE__SERVER__SHUTDOWN_GRACE_SECONDS", "2"),
+            GRACE,
         ])
     };
     let mut server = start("true");

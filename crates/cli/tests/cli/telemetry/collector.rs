@@ -4,11 +4,10 @@ use std::{
     collections::BTreeMap,
     fs,
     path::Path,
-    sync::{Arc, Condvar, Mutex},
-    time::Duration,
+    sync::{Arc, Mutex},
 };
 
-use headgate_testkit::CertificateAuthority;
+use headgate_testkit::{CertificateAuthority, wait_until};
 use opentelemetry_proto::tonic::{
     collector::metrics::v1::{
         ExportMetricsServiceRequest, ExportMetricsServiceResponse,
@@ -28,6 +27,8 @@ use tonic::{
     transport::{Certificate, Identity, Server, ServerTlsConfig, server::TcpIncoming},
 };
 
+use super::LIMIT;
+
 /// A collector on a free port; stopped when dropped.
 pub(crate) struct Collector {
     /// Keeps its tasks running.
@@ -40,6 +41,8 @@ pub(crate) struct Collector {
 /// The parts of a span that tests check.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
+    /// Nanoseconds since 1970.
+    started: u64,
     pub(crate) name: String,
     pub(crate) kind: SpanKind,
     pub(crate) id: String,
@@ -54,7 +57,7 @@ pub(crate) struct Span {
 struct ReceivedMetrics(Arc<Mutex<Vec<Request<ExportMetricsServiceRequest>>>>);
 
 #[derive(Clone, Default)]
-struct Received(Arc<(Mutex<Vec<ExportTraceServiceRequest>>, Condvar)>);
+struct Received(Arc<Mutex<Vec<ExportTraceServiceRequest>>>);
 
 // === impl Collector ===
 
@@ -100,13 +103,10 @@ impl Collector {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Waits for the first request.
-    pub(crate) fn wait(&self) {
-        let (received, changed) = &*self.received.0;
-        let nothing = |received: &mut Vec<_>| received.is_empty();
-        let long = Duration::from_secs(20);
-        let waited = changed.wait_timeout_while(received.lock().unwrap(), long, nothing);
-        assert!(!waited.unwrap().1.timed_out(), "nothing was sent");
+    /// Waits until `all` returns true for the spans. A server that stops gives the last ones up
+    /// after two seconds, which a busy machine may exceed.
+    pub(crate) fn wait(&self, all: impl Fn(&[Span]) -> bool) {
+        assert!(wait_until(LIMIT, || all(&self.spans())), "{:#?}", self.spans());
     }
 
     /// Calls `use_them` with the received exports of metrics.
@@ -119,21 +119,22 @@ impl Collector {
 
     /// All received requests, encoded.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let received = self.received.0.0.lock().unwrap();
+        let received = self.received.0.lock().unwrap();
         received.iter().flat_map(ExportTraceServiceRequest::encode_to_vec).collect()
     }
 
-    /// All received spans.
+    /// All received spans, in the order of their start.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let mut spans = Vec::new();
         for of_resource in
-            self.received.0.0.lock().unwrap().iter().flat_map(|sent| &sent.resource_spans)
+            self.received.0.lock().unwrap().iter().flat_map(|sent| &sent.resource_spans)
         {
             let resource = texts(&of_resource.resource.as_ref().unwrap().attributes);
             for span in of_resource.scope_spans.iter().flat_map(|of_scope| &of_scope.spans) {
                 assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
                 assert_eq!((span.events.len(), span.trace_state.as_str()), (0, ""));
                 spans.push(Span {
+                    started: span.start_time_unix_nano,
                     name: span.name.clone(),
                     kind: span.kind(),
                     id: hex(&span.span_id),
@@ -145,6 +146,7 @@ impl Collector {
                 });
             }
         }
+        spans.sort_by_key(|span| span.started);
         spans
     }
 }
@@ -155,8 +157,7 @@ impl TraceService for Received {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        self.0.0.lock().unwrap().push(request.into_inner());
-        self.0.1.notify_all();
+        self.0.lock().unwrap().push(request.into_inner());
         Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
