@@ -43,6 +43,9 @@ impl<C: Clock + ?Sized> Clock for &C {
 /// Interval at which the system clock reads the wall clock, in microseconds.
 const REANCHOR_EVERY: u64 = 1_000_000;
 
+/// Maximum time in which both clocks must have been read to be compared, in microseconds.
+const MAX_READING_TIME: u64 = 1_000;
+
 /// The system's time, for the cost of reading a cycle counter.
 ///
 /// It reads the wall clock once a second and advances by the cycle counter in between, which costs
@@ -93,20 +96,29 @@ impl SystemClock {
     /// A clock that shows the system's time.
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
-        let origin = counter.raw();
+        let tick = tick_of(&counter);
+        // The wall clock first: a thread that stands still in between leaves the clock behind, which
+        // it makes up for, and not ahead, which it stays.
+        let anchor = AtomicI64::new(wall_micros());
         Self {
-            origin,
-            tick: tick_of(&counter),
+            origin: counter.raw(),
+            tick,
             counter,
-            anchor: AtomicI64::new(wall_micros()),
+            anchor,
             reanchor_at: AtomicU64::new(REANCHOR_EVERY),
         }
     }
 
     #[cold]
     fn reanchor(&self, elapsed: u64) {
-        self.reanchor_at.store(elapsed + REANCHOR_EVERY, Relaxed);
-        let seen = wall_micros() - elapsed as i64;
+        let wall = wall_micros();
+        let now = self.steady();
+        // A thread that stood still has read the two clocks at different times. It reads them again.
+        if now.saturating_sub(elapsed) > MAX_READING_TIME {
+            return;
+        }
+        self.reanchor_at.store(now + REANCHOR_EVERY, Relaxed);
+        let seen = wall - now as i64;
         self.anchor.store(follow(self.anchor.load(Relaxed), seen), Relaxed);
     }
 }
@@ -229,17 +241,30 @@ mod tests {
         let clock = SystemClock::new();
         clock.anchor.store(0, Relaxed);
         let before = wall_micros();
-        clock.reanchor(5_000_000);
-        let anchor = clock.anchor.load(Relaxed) + 5_000_000;
-        assert!((before..=wall_micros()).contains(&anchor), "{anchor} is not the wall clock's");
-        assert_eq!(clock.reanchor_at.load(Relaxed), 6_000_000);
+        // This thread may stand still.
+        while clock.anchor.load(Relaxed) == 0 {
+            clock.reanchor(clock.steady());
+        }
+        let read_at = clock.reanchor_at.load(Relaxed) - REANCHOR_EVERY;
+        let read = clock.anchor.load(Relaxed) + read_at as i64;
+        assert!((before..=wall_micros()).contains(&read), "{read} is not the wall clock's");
 
         // Not earlier than that.
         clock.anchor.store(0, Relaxed);
         clock.reanchor_at.store(u64::MAX, Relaxed);
         assert!(clock.now().as_micros() < 3_600_000_000);
         clock.reanchor_at.store(0, Relaxed);
-        assert!(clock.now().as_micros() as i64 >= before);
+        assert!((0..1_000).any(|_| clock.now().as_micros() as i64 >= before));
+    }
+
+    #[test]
+    fn the_wall_clock_is_read_again_if_the_thread_stood_still() {
+        let clock = SystemClock::new();
+        clock.anchor.store(0, Relaxed);
+        while clock.steady() <= MAX_READING_TIME {}
+        clock.reanchor(0);
+        assert_eq!(clock.anchor.load(Relaxed), 0);
+        assert_eq!(clock.reanchor_at.load(Relaxed), REANCHOR_EVERY);
     }
 
     #[test]
