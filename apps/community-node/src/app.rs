@@ -16,6 +16,7 @@ use headgate_app_common::VariableError;
 use headgate_persistence::{Database, QuotaDatabase};
 use headgate_serve::Bounds;
 use headgate_service_config::{Reloader, Watcher};
+use headgate_store_memory::MemoryStore;
 use headgate_store_redis::{RedisConfig, RedisStore};
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time};
@@ -209,7 +210,10 @@ fn guards(
 ) -> Result<headgate_guard::Backend, headgate_store_redis::RedisConfigError> {
     let clock = Arc::clone(clock);
     let backend = match &config.backend {
-        Backend::InMemory => headgate_guard::Backend::memory().clock(clock),
+        Backend::InMemory => {
+            let store = MemoryStore::builder().clock(Arc::clone(&clock)).build();
+            headgate_guard::Backend::on(Arc::new(store)).clock(clock)
+        }
         Backend::Redis { url, timeout } => {
             let redis = RedisConfig::from_url(url.reveal())?.timeout(*timeout);
             // A server that may take that long to answer may take as long to connect.

@@ -42,13 +42,10 @@ async fn without_documents_it_runs_on_safe_defaults_and_is_well() {
     let expected = json!({"source": "safe_defaults", "version": null, "problem": "missing"});
     assert_eq!(health["services"]["relay"], expected);
     assert_eq!(health["denylist"], "loaded");
-    // At once: a unit comes back every two seconds, and a request may take as long.
-    let asking = (0..90).map(|_| server.get_from("198.51.100.1", HINT));
-    let replies = futures_util::future::join_all(asking).await;
-    assert!(replies.iter().filter(|reply| reply.status == 204).count() >= 30);
-    let limited = replies.iter().find(|reply| reply.status != 204).expect("a limit");
-    limited.is_limited();
-    assert_eq!(limited.header("ratelimit-policy"), Some(r#""bootstrap";q=30;w=60"#));
+    for _ in 0..30 {
+        server.get_from("198.51.100.1", HINT).await.is(204);
+    }
+    server.get_from("198.51.100.1", HINT).await.is_limited();
 
     server.configure("user-api", json!({})).await;
     assert_eq!(self::health(&server).await["services"]["user-api"]["version"], 1);

@@ -30,14 +30,14 @@ async fn send(wire: &mut Wire, text: &str, frames: usize) {
 
 #[tokio::test]
 async fn a_message_in_several_frames_is_accepted_and_each_frame_counts() {
-    let limits = json!({"rate_limit": {"ws": {"reqs_per_minute": 2, "invalid_by_ip": 1}}});
+    let limits = json!({"rate_limit": {"ws": {"reqs_per_minute": 10, "invalid_by_ip": 5}}});
     let node = Running::on(limits).await;
     let mut wire = Wire::open(&node).await;
     let ask = json!(["REQ", "s", {"#t": ["rust"]}]).to_string();
-    // Three other frames a minute: the first message takes two, the second one too many.
-    send(&mut wire, &ask, 3).await;
+    // 15 other frames a minute: the first message takes 10, the second one too many.
+    send(&mut wire, &ask, 11).await;
     assert_eq!(wire.next().await, json!(["EOSE", "s"]));
-    send(&mut wire, &ask, 3).await;
+    send(&mut wire, &ask, 7).await;
     let closed = wire.expect("CLOSED").await;
     assert_eq!(closed[1], "s");
     assert!(closed[2].as_str().unwrap().starts_with("rate-limited: retry in "), "{closed}");

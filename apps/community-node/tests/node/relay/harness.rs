@@ -159,12 +159,6 @@ fn put(node: &Node, version: &mut i64, mut document: Value) {
     assert_eq!(node.relay.source().version(), Some(*version), "the document is valid");
 }
 
-/// Penalties by the clock of the test, which stands still. Limits refill by the machine's, but who
-/// is denied once stays denied, however long the test takes.
-pub(crate) fn lasting() -> Value {
-    json!({"first_seconds": 3_600, "max_seconds": 3_600})
-}
-
 /// High limits.
 fn roomy() -> Value {
     json!({

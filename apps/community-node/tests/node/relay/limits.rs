@@ -4,7 +4,7 @@ use nostr_sdk::Keys;
 use serde_json::{Value, json};
 
 use super::{
-    harness::{Running, lasting, note},
+    harness::{Running, note},
     wire::Wire,
 };
 
@@ -61,8 +61,7 @@ async fn one_subscription_a_minute() {
 
 /// Low limits, and the default limit of invalid frames.
 pub(super) fn few() -> Value {
-    let limits = json!({"events_per_minute": 3, "reqs_per_minute": 3, "invalid_by_ip": 30});
-    json!({"rate_limit": {"ws": limits, "penalty": lasting()}})
+    ws(&json!({"events_per_minute": 3, "reqs_per_minute": 3, "invalid_by_ip": 30}))
 }
 
 #[tokio::test]
@@ -112,11 +111,10 @@ async fn backfill_has_a_stricter_limit_than_new_events() {
 
 #[tokio::test]
 async fn a_denied_backfill_is_not_charged_as_a_subscription() {
-    // Few, so that a unit comes back in 15 seconds, and not within the test.
-    let limits = json!({"reqs_per_minute": 4, "backfill_by_ip": 2, "invalid_by_ip": 30});
+    let limits = json!({"reqs_per_minute": 10, "backfill_by_ip": 2, "invalid_by_ip": 30});
     let node = Running::on(ws(&limits)).await;
     let (mut wire, mut other) = (Wire::open(&node).await, Wire::open(&node).await);
-    for n in 0..8 {
+    for n in 0..40 {
         wire.send(json!(["REQ", "past", about("rust")])).await;
         wire.expect(if n < 2 { "EOSE" } else { "CLOSED" }).await;
         if n >= 2 {
@@ -124,8 +122,10 @@ async fn a_denied_backfill_is_not_charged_as_a_subscription() {
         }
     }
     let to_come = json!({"#t": ["rust"], "since": node.now()});
-    other.ask("third", to_come.clone()).await;
-    // The fourth unit is held by the connection whose backfill was denied.
+    for n in 0..7 {
+        other.ask(&n.to_string(), to_come.clone()).await;
+    }
+    // The tenth unit is held by the connection whose backfill was denied.
     other.send(json!(["REQ", "more", to_come])).await;
     assert!(waits(&other.expect("CLOSED").await));
     wire.ask("to come", to_come.clone()).await;
@@ -198,8 +198,7 @@ async fn signed_in(node: &Running, keys: &Keys) -> Wire {
 
 #[tokio::test]
 async fn too_many_invalid_frames_end_the_connection() {
-    let document = json!({"rate_limit": {"ws": {"invalid_by_ip": 3}, "penalty": lasting()}});
-    let node = Running::on(document).await;
+    let node = Running::on(ws(&json!({"invalid_by_ip": 3}))).await;
     let mut wire = Wire::open(&node).await;
     for _ in 0..3 {
         wire.send_text("nonsense").await;
