@@ -16,6 +16,7 @@
 //! | `live_duration` | [`LiveDuration`]: a duration that a reload can change |
 //! | `bounded`, `duration`, `secret` | types of values: [`Bounded`], [`ConfigDuration`], [`Secret`] |
 //! | `text_file` | reading files of a bounded size |
+//! | `regular_file`, `file_reads` | [`open_regular_file`] and [`FileReads`]: files that a task polls, whose reads may hang |
 //! | `tree`, `yaml`, `environment`, `section_list`, `de` | the layers, and their deserialization |
 //!
 //! ```
@@ -61,9 +62,11 @@ mod de;
 mod document;
 mod duration;
 mod environment;
+mod file_reads;
 mod live_duration;
 mod print;
 mod problem;
+mod regular_file;
 mod schema;
 mod secret;
 mod section_list;
@@ -76,9 +79,11 @@ pub use self::{
     de::TYPED,
     document::YamlDocument,
     duration::ConfigDuration,
+    file_reads::{FileReads, ReadFailure},
     live_duration::LiveDuration,
     print::{Change, Print, Printed},
     problem::{ConfigError, Problem, quoted},
+    regular_file::open_regular_file,
     schema::Schema,
     secret::Secret,
     section_list::SectionList,

@@ -1,10 +1,11 @@
 use std::{
+    io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use headgate_config::{ConfigError, Problem};
-use tokio::{sync::Notify, task, time};
+use headgate_config::{ConfigError, FileReads, Problem, ReadFailure};
+use tokio::{sync::Notify, time};
 
 use crate::{
     EnvoyCatalog, EnvoyConfig, EnvoyMetrics,
@@ -88,15 +89,24 @@ impl FileReloader {
 
     /// Reloads until it is dropped.
     pub(crate) async fn run(self) {
+        self.run_by(load).await;
+    }
+
+    async fn run_by(self, load: impl Fn(&State, bool) -> Reloaded + Clone + Send + 'static) {
         let Self(files) = self;
+        let mut reads = FileReads::default();
         loop {
             let interval = files.state().interval;
-            tokio::select! {
-                () = time::sleep(interval) => {}
-                () = files.0.replaced.notified() => continue,
-            }
-            if files.reload_once().await.is_err() {
-                // The runtime is shutting down.
+            let reloading = async {
+                time::sleep(interval).await;
+                files.reload_once(&mut reads, load.clone()).await
+            };
+            let is_running = tokio::select! {
+                is_running = reloading => is_running,
+                // Also if a read of the replaced files hangs.
+                () = files.0.replaced.notified() => true,
+            };
+            if !is_running {
                 return;
             }
         }
@@ -124,14 +134,27 @@ impl DomainFiles {
         Ok(PreparedFiles { files: self.clone(), source, interval, read, compiled, domains })
     }
 
-    /// Reads and compiles on a blocking thread: large files would delay requests.
-    async fn reload_once(&self) -> Result<(), task::JoinError> {
+    /// Reads and compiles on a blocking thread: large files would delay requests. Returns false if
+    /// the runtime is shutting down.
+    async fn reload_once(
+        &self,
+        reads: &mut FileReads,
+        load: impl Fn(&State, bool) -> Reloaded + Send + 'static,
+    ) -> bool {
         let before = self.state().clone();
         let is_refusing = self.0.catalog.is_refusing();
         let generation = before.generation;
-        let reloaded = task::spawn_blocking(move || load(&before, is_refusing)).await?;
+        let path = before.source.path().to_owned();
+        let reloaded = match reads.read(move || load(&before, is_refusing)).await {
+            Ok(reloaded) => reloaded,
+            Err(ReadFailure::ShuttingDown) => return false,
+            Err(failure) => {
+                let cause = io::Error::other(failure);
+                Reloaded::Unreadable(ConfigError::Unreadable { path, cause })
+            }
+        };
         self.apply(reloaded, generation);
-        Ok(())
+        true
     }
 
     fn apply(&self, reloaded: Reloaded, generation: u64) {
@@ -156,6 +179,8 @@ impl DomainFiles {
                 }
             }
             Reloaded::Unreadable(error) => {
+                // Problems of the same files are reported again once they can be read.
+                state.files = Arc::default();
                 catalog.refuse(&error.to_string(), metrics);
             }
         }
@@ -195,71 +220,4 @@ fn load(before: &State, is_refusing: bool) -> Reloaded {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use prometheus::Registry;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_file_that_does_not_change_is_not_compiled_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |domain: &str, requests: u32| {
-            let text = format!(
-                "domain: {domain}\ndescriptors:\n  - key: a\n    rate_limit:\n      \
-                 unit: minute\n      requests_per_unit: {requests}\n"
-            );
-            fs::write(folder.path().join(format!("{domain}.yaml")), text).unwrap();
-        };
-        write("one", 1);
-        write("two", 1);
-        let source = FileSource::Directory(folder.path().to_owned());
-        let metrics = EnvoyMetrics::new(&Registry::new()).unwrap();
-        let (catalog, reloader) = FileReloader::start(source, Duration::ZERO, metrics).unwrap();
-        let in_force = || Arc::clone(catalog.load().as_ref().unwrap());
-        let before = in_force();
-
-        write("two", 2);
-        reloader.files().reload_once().await.unwrap();
-        let after = in_force();
-        assert!(Arc::ptr_eq(&before["one"], &after["one"]));
-        assert!(!Arc::ptr_eq(&before["two"], &after["two"]));
-
-        fs::remove_file(folder.path().join("one.yaml")).unwrap();
-        reloader.files().reload_once().await.unwrap();
-        assert_eq!(in_force().keys().collect::<Vec<_>>(), ["two"]);
-    }
-    #[tokio::test]
-    async fn a_prepared_source_is_in_force_once_it_is_committed() {
-        let [first, second] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let write = |folder: &tempfile::TempDir, domain: &str| {
-            let text = format!("domain: {domain}\ndescriptors: []\n");
-            fs::write(folder.path().join("domain.yaml"), text).unwrap();
-        };
-        write(&first, "one");
-        write(&second, "two");
-        let source = FileSource::Directory(first.path().to_owned());
-        let metrics = EnvoyMetrics::new(&Registry::new()).unwrap();
-        let (catalog, reloader) =
-            FileReloader::start(source, Duration::from_secs(60), metrics).unwrap();
-        let in_force = || catalog.load().as_ref().unwrap().keys().cloned().collect::<Vec<_>>();
-        let other = |folder: &tempfile::TempDir| EnvoyConfig {
-            config_dir: Some(folder.path().to_owned()),
-            ..EnvoyConfig::default()
-        };
-
-        let prepared = reloader.files().prepare(&other(&second)).unwrap();
-        assert_eq!(in_force(), ["one"]);
-        // A read that began before the commit must not undo it.
-        let stale = load(&reloader.files().state(), true);
-        prepared.commit();
-        assert_eq!(in_force(), ["two"]);
-        reloader.files().apply(stale, 0);
-        assert_eq!(in_force(), ["two"]);
-
-        fs::write(second.path().join("bad.yaml"), "domain: [").unwrap();
-        assert!(reloader.files().prepare(&other(&second)).is_err());
-        assert_eq!(in_force(), ["two"]);
-    }
-}
+mod tests;

@@ -1,13 +1,13 @@
 //! The files on disk.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use headgate_config::ConfigError;
+use headgate_config::{ConfigError, open_regular_file};
 
 use crate::{EnvoyConfig, compiled::all_or_problems};
 
@@ -40,9 +40,14 @@ impl FileSource {
         directory.or_else(|| config.config_file.clone().map(Self::File))
     }
 
-    pub(crate) fn exists(&self) -> bool {
+    /// Returns the directory or the file.
+    pub(crate) fn path(&self) -> &Path {
         let (Self::Directory(path) | Self::File(path)) = self;
-        path.exists()
+        path
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.path().exists()
     }
 
     /// Reads every file, in the order of their names.
@@ -87,7 +92,7 @@ impl SourceFile {
     pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
         let unreadable = |cause: io::Error| ConfigError::Unreadable { path: path.into(), cause };
         let mut text = String::new();
-        let file = File::open(path).map_err(unreadable)?;
+        let file = open_regular_file(path).map_err(unreadable)?;
         file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > MAX_BYTES {
             let message = format!("file is too large: expected at most {MAX_BYTES} bytes");

@@ -1,20 +1,26 @@
 //! Delivers one batch of events: subjects concurrently, the events of each in order.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 use futures_util::{StreamExt, stream};
+use headgate::Timestamp;
 use headgate_quota::{LoggedEvent, QuotaEvent, Subject};
 
-use crate::sink::{DeliveryError, EventSink};
+use crate::{
+    pass::LogPass,
+    sink::{DeliveryError, EventSink},
+};
 
 /// The outcome of a batch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchOutcome {
     /// Ids of the delivered events.
     pub(crate) delivered: Vec<String>,
+    /// Ids of the events that were rejected once more, and are too old to be kept.
+    pub(crate) given_up: Vec<String>,
     /// Subjects whose events failed, each with its first error.
     pub(crate) failures: Vec<(Subject, DeliveryError)>,
     /// True if the sink is unavailable.
@@ -32,24 +38,29 @@ struct Health<'a> {
 /// to the events: a receiver can have a defect that one subject triggers.
 const MAX_FAILED_IN_A_ROW: usize = 5;
 
-/// Delivers as many events as possible. Skips the events of `blocked` subjects and those after a
-/// failed event of the same subject; after an outage, skips everything.
+/// Delivers as many events as possible. Skips the events of blocked subjects and those after a
+/// failed event of the same subject; after an outage, skips everything. Gives up events from before
+/// `keep_from` that the sink keeps rejecting.
 pub(crate) async fn deliver(
     sink: &dyn EventSink,
     batch: &[LoggedEvent],
-    blocked: &HashSet<Subject>,
-    failed_in_a_row: &AtomicUsize,
+    pass: &LogPass,
+    keep_from: Timestamp,
 ) -> BatchOutcome {
-    let health = Health { is_down: AtomicBool::new(false), failed_in_a_row };
+    let is_down = AtomicBool::new(false);
+    let health = Health { is_down, failed_in_a_row: pass.failed_in_a_row() };
     let mut deliveries = Vec::new();
-    for events in by_subject(batch, blocked) {
-        deliveries.push(deliver_in_order(sink, events, &health));
+    for events in by_subject(batch, pass) {
+        let is_persistent = events.first().is_some_and(|it| pass.is_persistent(&it.subject));
+        let keep_from = is_persistent.then_some(keep_from);
+        deliveries.push(deliver_in_order(sink, events, keep_from, &health));
     }
     let mut ended = stream::iter(deliveries).buffer_unordered(sink.concurrency());
     let mut outcome = BatchOutcome::default();
-    while let Some((delivered, failure)) = ended.next().await {
-        outcome.delivered.extend(delivered);
-        outcome.failures.extend(failure);
+    while let Some(ended) = ended.next().await {
+        outcome.delivered.extend(ended.delivered);
+        outcome.given_up.extend(ended.given_up);
+        outcome.failures.extend(ended.failures);
     }
     outcome.is_outage = health.is_down.load(Relaxed);
     outcome
@@ -58,21 +69,28 @@ pub(crate) async fn deliver(
 async fn deliver_in_order(
     sink: &dyn EventSink,
     events: Vec<&QuotaEvent>,
+    keep_from: Option<Timestamp>,
     health: &Health<'_>,
-) -> (Vec<String>, Option<(Subject, DeliveryError)>) {
-    let mut delivered = Vec::with_capacity(events.len());
+) -> BatchOutcome {
+    let mut outcome = BatchOutcome::default();
     for event in events {
         if health.is_down.load(Relaxed) {
             break;
         }
         let answer = sink.deliver(event).await;
         health.record(&answer);
-        if let Err(error) = answer {
-            return (delivered, Some((event.subject.clone(), error)));
+        match answer {
+            Ok(()) => outcome.delivered.push(event.event_id.clone()),
+            Err(DeliveryError::Rejected(_)) if keep_from.is_some_and(|from| event.at < from) => {
+                outcome.given_up.push(event.event_id.clone());
+            }
+            Err(error) => {
+                outcome.failures.push((event.subject.clone(), error));
+                break;
+            }
         }
-        delivered.push(event.event_id.clone());
     }
-    (delivered, None)
+    outcome
 }
 
 // === impl BatchOutcome ===
@@ -106,14 +124,11 @@ impl Health<'_> {
 }
 
 /// Groups the events by subject, in order, without blocked subjects.
-fn by_subject<'a>(
-    batch: &'a [LoggedEvent],
-    blocked: &HashSet<Subject>,
-) -> Vec<Vec<&'a QuotaEvent>> {
+fn by_subject<'a>(batch: &'a [LoggedEvent], pass: &LogPass) -> Vec<Vec<&'a QuotaEvent>> {
     let mut groups: Vec<Vec<&QuotaEvent>> = Vec::new();
     let mut indexes = HashMap::new();
     for LoggedEvent { event, .. } in batch {
-        if blocked.contains(&event.subject) {
+        if pass.skips(&event.subject) {
             continue;
         }
         let index = *indexes.entry(&event.subject).or_insert(groups.len());

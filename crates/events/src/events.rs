@@ -155,8 +155,10 @@ impl Events {
         let audit = AuditRetention { log: audit, kept: config.audit_retention };
         let (ledger, now) = (Arc::clone(ledger), Arc::clone(clock));
         let scheduler = Scheduler::new(config, ledger, audit, self, names, now, stopped.clone());
-        let publisher =
-            |sink| EventPublisher::new(self, sink, metrics, Arc::clone(clock), stopped.clone());
+        let kept = config.retention.events();
+        let publisher = |sink| {
+            EventPublisher::new(self, sink, metrics, Arc::clone(clock), kept, stopped.clone())
+        };
         let publishers: Vec<_> = sinks.into_iter().map(publisher).collect();
         Ok(EventTasks { publishers, backlogs, scheduler, receivers, stop })
     }

@@ -8,7 +8,8 @@
 //! | `events` | [`Events`]: the log, new-event notifications, shutdown; [`EventTasks`]: the background tasks |
 //! | `supervisor` | [`EventSupervisor`]: runs these tasks, and replaces them when the configuration changes |
 //! | `publisher` | the task of one sink: becomes leader, reads, delivers, records |
-//! | `pass` | progress of a publisher through the log, and the subjects that are blocked |
+//! | `pass` | progress of a publisher through the log |
+//! | `blocked` | subjects with a rejected or failed event, and when each is tried again |
 //! | `batch` | delivers one batch: subjects concurrently, the events of each in order |
 //! | `sink` | receivers of events: webhooks, Kafka |
 //! | `backlog` | gauges of undelivered events |
@@ -19,6 +20,7 @@
 
 mod backlog;
 mod batch;
+mod blocked;
 mod config;
 pub mod cron;
 mod events;

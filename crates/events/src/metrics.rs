@@ -9,6 +9,7 @@ use crate::KafkaConfig;
 pub struct EventMetrics {
     delivered: IntCounterVec,
     failures: IntCounterVec,
+    given_up: IntCounterVec,
     undelivered: IntGaugeVec,
     oldest: GaugeVec,
     produced: IntCounterVec,
@@ -51,6 +52,11 @@ impl EventMetrics {
             failures: counter(
                 "headgate_event_delivery_failures_total",
                 "Failed attempts to deliver an event, by kind of sink.",
+                "sink",
+            )?,
+            given_up: counter(
+                "headgate_events_given_up_total",
+                "Events given up because the receiver kept rejecting them, by kind of sink.",
                 "sink",
             )?,
             undelivered: registered(registry, IntGaugeVec::new(undelivered, &["sink"])?)?,
@@ -100,6 +106,7 @@ impl SinkMetrics {
     fn begin(&self) {
         self.delivered(0);
         self.failed(0);
+        self.given_up(0);
         self.undelivered(0, 0.0);
     }
 
@@ -109,6 +116,10 @@ impl SinkMetrics {
 
     pub(crate) fn failed(&self, events: usize) {
         self.metrics.failures.with_label_values(&[self.kind]).inc_by(events as u64);
+    }
+
+    pub(crate) fn given_up(&self, events: usize) {
+        self.metrics.given_up.with_label_values(&[self.kind]).inc_by(events as u64);
     }
 
     pub(crate) fn undelivered(&self, events: u64, oldest_seconds: f64) {

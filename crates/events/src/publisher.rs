@@ -17,6 +17,7 @@ use crate::{
     batch::{self, BatchOutcome},
     metrics::SinkMetrics,
     pass::LogPass,
+    scheduler::before,
     sink::{DeliveryError, EventSink},
 };
 
@@ -25,6 +26,8 @@ pub(crate) struct EventPublisher {
     log: Arc<dyn QuotaEventLog>,
     sink: Box<dyn EventSink>,
     clock: Arc<dyn Clock>,
+    /// Age at which an event that the sink keeps rejecting is given up.
+    kept: Duration,
     metrics: SinkMetrics,
     new_events: watch::Receiver<()>,
     shutdown: Shutdown,
@@ -74,11 +77,13 @@ impl EventPublisher {
         sink: Box<dyn EventSink>,
         metrics: &EventMetrics,
         clock: Arc<dyn Clock>,
+        kept: Duration,
         shutdown: Shutdown,
     ) -> Self {
         Self {
             log: Arc::clone(events.log()),
             clock,
+            kept,
             metrics: metrics.sink(sink.kind()),
             sink,
             new_events: events.new_events().subscribe(),
@@ -121,17 +126,18 @@ impl EventPublisher {
         if batch.is_empty() || self.pass.is_full() {
             return Ok(self.pass.retry_at().map_or(NextStep::Wait, NextStep::RetryAt));
         }
-        let (blocked, failed_in_a_row) = (self.pass.blocked(), self.pass.failed_in_a_row());
-        let mut outcome = batch::deliver(&*self.sink, &batch, blocked, failed_in_a_row).await;
-        self.metrics.delivered(outcome.delivered.len());
-        self.metrics.failed(outcome.failures.len());
+        let keep_from = before(self.clock.now(), self.kept);
+        let mut outcome = batch::deliver(&*self.sink, &batch, &self.pass, keep_from).await;
+        self.count(&outcome);
         self.unrecorded = std::mem::take(&mut outcome.delivered);
+        // An event that is given up counts as delivered, so that it can be deleted.
+        self.unrecorded.append(&mut outcome.given_up);
         self.record().await?;
         if let Some(error) = outcome.outage() {
             return Err(PublishError::Sink(error.clone()));
         }
         self.warn_of_rejections(&outcome);
-        self.pass.advance(&batch, outcome);
+        self.pass.advance(&batch, &outcome);
         Ok(NextStep::Continue)
     }
 
@@ -143,7 +149,8 @@ impl EventPublisher {
             }
             self.leadership = None;
         }
-        self.pass.restart();
+        // Another replica may deliver what was blocked here.
+        self.pass = LogPass::default();
         self.leadership = self.log.lead(&format!("events:{}", self.sink.name())).await?;
         Ok(self.leadership.is_some())
     }
@@ -158,9 +165,20 @@ impl EventPublisher {
         Ok(())
     }
 
+    fn count(&self, outcome: &BatchOutcome) {
+        let BatchOutcome { delivered, given_up, failures, .. } = outcome;
+        self.metrics.delivered(delivered.len());
+        self.metrics.failed(failures.len() + given_up.len());
+        self.metrics.given_up(given_up.len());
+        if !given_up.is_empty() {
+            let (sink, events) = (self.sink.display_name(), given_up.len());
+            warn!(sink, events, "gave up old events that {sink} keeps rejecting");
+        }
+    }
+
     /// Logs the first rejection; the metrics count the others.
     fn warn_of_rejections(&self, outcome: &BatchOutcome) {
-        let is_first = self.pass.blocked().is_empty() && !self.pass.is_failing();
+        let is_first = !self.pass.is_failing();
         if let Some((_, error)) = outcome.failures.first().filter(|_| is_first) {
             let sink = self.sink.display_name();
             warn!(sink, %error, "{sink} rejected an event; retrying it before later events of its subject");

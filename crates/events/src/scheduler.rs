@@ -160,7 +160,7 @@ impl Scheduler {
 }
 
 /// Returns the time `kept` before `now`.
-fn before(now: Timestamp, kept: Duration) -> Timestamp {
+pub(crate) fn before(now: Timestamp, kept: Duration) -> Timestamp {
     let kept = u64::try_from(kept.as_micros()).unwrap_or(u64::MAX);
     Timestamp::from_micros(now.as_micros().saturating_sub(kept))
 }

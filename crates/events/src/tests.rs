@@ -1,9 +1,6 @@
 mod publisher;
 
-use std::{
-    collections::HashSet,
-    sync::{Mutex, atomic::AtomicUsize},
-};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 use headgate::Timestamp;
@@ -12,7 +9,9 @@ use headgate_quota::{EventKind, LoggedEvent, QuotaEvent, QuotaPeriod, Subject, S
 use serde::Deserialize;
 
 use crate::{
-    KafkaConfig, WebhookConfig, batch,
+    KafkaConfig, WebhookConfig,
+    batch::{self, BatchOutcome},
+    pass::LogPass,
     sink::{DeliveryError, EventSink},
     webhook_contradictions,
 };
@@ -112,11 +111,14 @@ fn batch(ids: &[&str]) -> Vec<LoggedEvent> {
 async fn a_failed_event_blocks_later_events_of_its_subject_only() {
     let rejected = DeliveryError::Rejected("no".to_owned());
     let sink = ScriptedSink { failing: vec![("a2", rejected.clone())], ..ScriptedSink::default() };
-    let blocked = HashSet::from([subject("d")]);
+    let mut pass = LogPass::default();
+    let failures = vec![(subject("d"), rejected.clone())];
+    pass.advance(&[], &BatchOutcome { failures, ..BatchOutcome::default() });
     let events = batch(&["a1", "b1", "d1", "a2", "a3", "b2", "c1"]);
-    let outcome = batch::deliver(&sink, &events, &blocked, &AtomicUsize::new(0)).await;
+    let outcome = batch::deliver(&sink, &events, &pass, Timestamp::from_micros(9)).await;
     assert_eq!(outcome.delivered, ["a1", "b1", "b2", "c1"]);
     assert_eq!(outcome.failures, [(subject("a"), rejected)]);
+    assert!(outcome.given_up.is_empty(), "an old event is not given up at its first attempt");
     assert_eq!(*sink.attempts.lock().unwrap(), ["a1", "a2", "b1", "b2", "c1"]);
 }
 
@@ -125,7 +127,8 @@ async fn an_outage_ends_the_batch() {
     let away = DeliveryError::Unavailable("away".to_owned());
     let sink = ScriptedSink { failing: vec![("a1", away.clone())], ..ScriptedSink::default() };
     let events = batch(&["a1", "a2", "b1", "c1"]);
-    let outcome = batch::deliver(&sink, &events, &HashSet::new(), &AtomicUsize::new(0)).await;
+    let outcome =
+        batch::deliver(&sink, &events, &LogPass::default(), Timestamp::from_micros(9)).await;
     assert!(outcome.delivered.is_empty());
     assert_eq!(outcome.outage(), Some(&away));
     assert_eq!(outcome.failures, [(subject("a"), away)]);

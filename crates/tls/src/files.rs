@@ -1,12 +1,11 @@
 //! Reading the configured files.
 
 use std::{
-    fs::File,
     io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
-use headgate_config::Problem;
+use headgate_config::{Problem, open_regular_file};
 use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 
 use crate::TlsConfig;
@@ -85,5 +84,5 @@ impl FileContent {
 }
 
 fn read(path: &Path, into: &mut Vec<u8>) -> io::Result<()> {
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(into).map(drop)
+    open_regular_file(path)?.take(MAX_FILE_BYTES + 1).read_to_end(into).map(drop)
 }

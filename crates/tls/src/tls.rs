@@ -11,9 +11,9 @@ use std::{
 
 use arc_swap::ArcSwap;
 use headgate::Clock;
-use headgate_config::Problem;
+use headgate_config::{FileReads, Problem, ReadFailure};
 use rustls::{ServerConfig, pki_types::CertificateDer};
-use tokio::{task, time};
+use tokio::time;
 use tracing::{info, warn};
 
 use crate::{
@@ -107,13 +107,7 @@ impl Tls {
                 Ok(())
             }
             Err(problem) => {
-                let message = problem.to_string();
-                warn!(
-                    problem = message,
-                    "failed to reload certificates; keeping the previous ones"
-                );
-                self.reload_failures.fetch_add(1, Relaxed);
-                *self.failure() = Some(ReloadFailure { observed, message });
+                self.report(observed, &problem);
                 Err(problem)
             }
         }
@@ -131,12 +125,26 @@ impl Tls {
 
     /// Reloads the files when they change, for ever.
     pub async fn watch(self: Arc<Self>) {
+        self.watch_by(Self::poll).await;
+    }
+
+    async fn watch_by(
+        self: Arc<Self>,
+        poll: impl Fn(&Self, Option<&Observation>) -> Observation + Clone + Send + 'static,
+    ) {
+        let mut reads = FileReads::default();
         let mut previous = None;
         loop {
             time::sleep(POLL_INTERVAL).await;
-            let tls = Arc::clone(&self);
-            let polled = task::spawn_blocking(move || tls.poll(previous.as_ref())).await;
-            previous = polled.ok();
+            let (tls, poll) = (Arc::clone(&self), poll.clone());
+            previous = match reads.read(move || poll(&tls, previous.as_ref())).await {
+                Ok(observed) => Some(observed),
+                Err(ReadFailure::ShuttingDown) => return,
+                Err(failure) => {
+                    self.not_read(failure);
+                    None
+                }
+            };
         }
     }
 
@@ -155,6 +163,28 @@ impl Tls {
             let _ = self.reload();
         }
         observed
+    }
+
+    /// Reports files that were not read, once until they are.
+    fn not_read(&self, failure: ReadFailure) {
+        let config = &self.loaded.load().config;
+        let file = config.certificates.first().map(|it| it.cert_file.display().to_string());
+        let file = file.unwrap_or_default();
+        let message = format!("{file} or another file cannot be read: {failure}");
+        let problem = Problem::new("certificates", message);
+        let observed = Err(problem.to_string());
+        let is_known = self.failure().as_ref().is_some_and(|it| it.observed == observed);
+        if !is_known {
+            self.report(observed, &problem);
+        }
+    }
+
+    /// Logs and counts a reload that failed, and warns of it until one succeeds.
+    fn report(&self, observed: Observation, problem: &Problem) {
+        let message = problem.to_string();
+        warn!(problem = message, "failed to reload certificates; keeping the previous ones");
+        self.reload_failures.fetch_add(1, Relaxed);
+        *self.failure() = Some(ReloadFailure { observed, message });
     }
 
     /// Returns the counts of handshakes.

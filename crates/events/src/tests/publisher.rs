@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use headgate::{ManualClock, Timestamp};
+use headgate::{Clock, ManualClock, Timestamp};
 use headgate_quota::{
     Backlog, Delivery, Leadership, LoggedEvent, QuotaEvent, QuotaEventLog, RepositoryError,
 };
@@ -36,12 +36,18 @@ struct Picky {
     taken: Arc<Mutex<Vec<(String, Instant)>>>,
     forgiving: Arc<AtomicBool>,
     failures: Arc<AtomicUsize>,
+    rejections: Arc<AtomicUsize>,
 }
+
+/// Retention of events.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 struct Running {
     log: Arc<Log>,
     events: Events,
     sink: Picky,
+    clock: Arc<ManualClock>,
+    registry: Registry,
     began: Instant,
 }
 
@@ -73,11 +79,11 @@ impl QuotaEventLog for Log {
         seq: i64,
         max: u32,
     ) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        let mut all = self.after(seq, u32::MAX).await?;
-        let delivered = self.delivered.lock().unwrap();
-        all.retain(|logged| !delivered.contains(&logged.event.event_id));
-        all.truncate(max as usize);
-        Ok(all)
+        let (events, delivered) = (self.events.lock().unwrap(), self.delivered.lock().unwrap());
+        let later = (seq + 1..).zip(events.iter().skip(seq as usize));
+        let undelivered = later.filter(|(_, event)| !delivered.contains(&event.event_id));
+        let logged = undelivered.map(|(seq, event)| LoggedEvent { seq, event: event.clone() });
+        Ok(logged.take(max as usize).collect())
     }
 
     async fn delivered(&self, _: &str, ids: &[&str], _: Timestamp) -> Result<(), RepositoryError> {
@@ -123,6 +129,7 @@ impl EventSink for Picky {
 
     async fn deliver(&self, event: &QuotaEvent) -> Result<(), DeliveryError> {
         if event.subject.id.starts_with("bad") && !self.forgiving.load(Relaxed) {
+            self.rejections.fetch_add(1, Relaxed);
             return Err(DeliveryError::Rejected("no".to_owned()));
         }
         if event.subject.id.starts_with("ill") && !self.forgiving.load(Relaxed) {
@@ -142,17 +149,19 @@ impl Running {
         log.events.lock().unwrap().extend(events);
         let events = Events::new(Arc::clone(&log) as Arc<dyn QuotaEventLog>);
         let sink = Picky::default();
-        let metrics = EventMetrics::new(&Registry::new(), &KafkaConfig::default()).unwrap();
+        let registry = Registry::new();
+        let metrics = EventMetrics::new(&registry, &KafkaConfig::default()).unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1)));
         let publisher = EventPublisher::new(
             &events,
             Box::new(sink.clone()),
             &metrics,
-            clock,
+            Arc::clone(&clock) as Arc<dyn Clock>,
+            KEPT,
             events.shutdown(),
         );
         tokio::spawn(publisher.run());
-        Self { log, events, sink, began: Instant::now() }
+        Self { log, events, sink, clock, registry, began: Instant::now() }
     }
 
     fn happens(&self, event: QuotaEvent) {
@@ -231,4 +240,53 @@ async fn a_receiver_that_fails_on_every_subject_is_asked_rarely() {
     running.sink.forgiving.store(true, Relaxed);
     let freed = running.began.elapsed();
     assert!(running.taken("ill299-1").await <= freed + Duration::from_secs(31));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_events_of_very_many_subjects_do_not_stop_others_and_are_repeated_rarely() {
+    const BAD: usize = 12_000;
+    let bad = (0..BAD).map(|number| of(&format!("bad{number}-"), 1));
+    let running = Running::start(bad.chain([of("good", 1)]));
+    time::timeout(Duration::from_secs(60), running.taken("good1")).await.expect("it is delivered");
+    // Each is repeated ten times at first, and then every three minutes.
+    time::sleep(Duration::from_secs(1200)).await;
+    let before = running.sink.rejections.load(Relaxed);
+    time::sleep(Duration::from_secs(600)).await;
+    let repeated = running.sink.rejections.load(Relaxed) - before;
+    assert!((BAD..5 * BAD).contains(&repeated), "{repeated}");
+    let before = running.began.elapsed();
+    running.happens(of("good", 2));
+    assert!(running.taken("good2").await < before + Duration::from_millis(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_rejected_for_too_long_is_given_up() {
+    let running = Running::start([of("bad", 1), of("ill", 1), of("good", 1)]);
+    running.taken("good1").await;
+    time::sleep(Duration::from_secs(600)).await;
+    let is_recorded = |id: &str| running.log.delivered.lock().unwrap().contains(id);
+    assert!(!is_recorded("bad1"), "it is not old");
+    running.clock.advance(KEPT + Duration::from_secs(1));
+    time::sleep(Duration::from_secs(60)).await;
+    assert!(is_recorded("bad1"));
+    assert!(!is_recorded("ill1"), "a receiver that fails may recover");
+    let given_up = || {
+        let families = running.registry.gather();
+        let family = families.iter().find(|it| it.name() == "headgate_events_given_up_total");
+        let of_sinks = family.unwrap().get_metric().iter();
+        let counts = of_sinks.map(|metric| metric.get_counter().get_value());
+        counts.sum::<f64>() as u64
+    };
+    assert_eq!(given_up(), 1);
+    let rejections = running.sink.rejections.load(Relaxed);
+    time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(running.sink.rejections.load(Relaxed), rejections, "it is not repeated");
+
+    // The next event is another one, and gets its time.
+    let new = QuotaEvent { at: running.clock.now(), ..of("bad", 2) };
+    running.happens(new);
+    time::sleep(Duration::from_secs(600)).await;
+    assert!(!is_recorded("bad2"));
+    running.sink.forgiving.store(true, Relaxed);
+    running.taken("bad2").await;
 }

@@ -1,8 +1,9 @@
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command, sync::mpsc};
 
 use headgate::{ManualClock, SystemClock};
 use headgate_testkit::{CertificateAuthority, IssuedCertificate, Validity};
 use tempfile::TempDir;
+use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
 use crate::CertificateConfig;
@@ -135,6 +136,68 @@ async fn a_watch_notices_a_renewed_certificate() {
     };
     time::timeout(Duration::from_secs(3600), changed).await.expect("the new certificate");
     watching.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_hangs_is_reported_and_certificates_are_still_renewed() {
+    let (folder, ca) = (TempDir::new().unwrap(), CertificateAuthority::new("test"));
+    ca.issue(&NAMES).write(folder.path(), "tls");
+    let tls = Arc::new(open(folder.path()));
+    let before = tls.server_config();
+    let (held, released) = mpsc::channel::<()>();
+    let (hangs, mut is_hanging) = unbounded_channel();
+    let first = Arc::new(Mutex::new(Some(released)));
+    let watching = tokio::spawn(Arc::clone(&tls).watch_by(move |tls, previous| {
+        let first = first.lock().unwrap().take();
+        if let Some(released) = first {
+            hangs.send(()).unwrap();
+            let _ = released.recv();
+        }
+        tls.poll(previous)
+    }));
+
+    is_hanging.recv().await.unwrap();
+    // The clock stands still while a thread reads.
+    for _ in 0..20 {
+        if tls.reload_failures() == 0 {
+            time::advance(POLL_INTERVAL).await;
+        }
+    }
+    let warnings = tls.warnings();
+    assert_eq!((tls.reload_failures(), warnings.len()), (1, 1));
+    assert!(warnings[0].contains("has not returned for 10 seconds"), "{warnings:?}");
+    tls.not_read(ReadFailure::Hangs);
+    assert_eq!(tls.reload_failures(), 1, "it is reported once");
+
+    time::resume();
+    ca.issue(&NAMES).write(folder.path(), "tls");
+    let renewed = async {
+        while Arc::ptr_eq(&before, &tls.server_config()) || !tls.warnings().is_empty() {
+            time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(120), renewed).await.expect("the new certificate");
+    drop(held);
+    watching.abort();
+}
+
+#[test]
+fn a_pipe_is_reported_and_not_opened() {
+    let (folder, ca) = (TempDir::new().unwrap(), CertificateAuthority::new("test"));
+    ca.issue(&NAMES).write(folder.path(), "tls");
+    let tls = open(folder.path());
+    let before = tls.server_config();
+    let file = folder.path().join("tls.crt");
+    fs::remove_file(&file).unwrap();
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    poll_twice(&tls);
+    let warnings = tls.warnings();
+    assert!(warnings[0].contains("not a regular file"), "{warnings:?}");
+    fs::remove_file(&file).unwrap();
+    ca.issue(&NAMES).write(folder.path(), "tls");
+    poll_twice(&tls);
+    assert!(!Arc::ptr_eq(&before, &tls.server_config()));
+    assert_eq!((tls.reload_failures(), tls.warnings()), (1, vec![]));
 }
 
 #[test]
