@@ -38,7 +38,7 @@ pub struct Operations {
     /// TLS of the ports; empty if they speak plain text.
     pub tls: Vec<Arc<Tls>>,
     /// All metrics of the server.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// True once the server is stopping.
     pub stopping: AtomicBool,
 }
@@ -66,13 +66,10 @@ impl Operations {
         (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
-    /// All metrics in this format, at most a second old.
+    /// All metrics in this format, at most a second old. Requests at the same time share one probe
+    /// and one text.
     pub async fn metrics_text(&self, format: Format) -> Result<Bytes, prometheus::Error> {
-        if let Some(text) = self.metrics.recent_text(format) {
-            return Ok(text);
-        }
-        self.measure().await;
-        self.metrics.render(format)
+        self.metrics.text(format, self.measure()).await
     }
 
     /// Updates the gauges that need a probe.

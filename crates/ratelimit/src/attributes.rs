@@ -224,9 +224,10 @@ impl From<i64> for AttributeValue<'_> {
 
 /// Returns the identifier that a text from a client is counted by, for the attributes `service`,
 /// `user` and `endpoint`: one that is no valid identifier is encoded, so that it cannot be used to get
-/// around other limits by an error.
+/// around other limits by an error. Different texts have different identifiers: what begins like an
+/// encoded text is encoded too, so that no client can use up what another is allowed.
 pub fn identifier(text: Cow<'_, str>) -> Cow<'_, str> {
-    if Key::new(&text).is_ok() {
+    if Key::new(&text).is_ok() && !text.starts_with('%') {
         return text;
     }
     let mut encoded = String::from("%");
@@ -256,6 +257,10 @@ pub(crate) fn number_text(number: f64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -295,5 +300,34 @@ mod tests {
         attributes.insert("negative", -7_i64).unwrap();
         let texts: Vec<&str> = attributes.iter().flat_map(|(_, value)| value.texts()).collect();
         assert_eq!(texts, ["5", "0.5", "0", "18446744073709551615", "-7"]);
+    }
+    #[test]
+    fn an_encoded_identifier_is_not_the_identifier_of_another_text() {
+        assert_eq!(identifier("u1".into()), "u1");
+        assert_eq!(identifier("100%".into()), "100%");
+        let long = "x".repeat(Key::MAX_BYTES + 1);
+        for text in ["", "{a}", "\n", "%", "%{", &long] {
+            let encoded = identifier(text.into());
+            assert!(Key::new(&encoded).is_ok(), "{encoded}");
+            assert_ne!(identifier(encoded.clone()), encoded, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn different_texts_have_different_identifiers_that_are_valid_keys(
+            texts in proptest::collection::vec("[a%{}\u{0}é27bd5]{0,5}|[%a{]{120,140}|[%a]{510,515}", 1..40)
+        ) {
+            let mut seen: HashMap<String, String> = HashMap::new();
+            // Also what a client sends that knows how texts are encoded.
+            let encoded: Vec<String> =
+                texts.iter().map(|text| identifier(text.into()).into_owned()).collect();
+            for text in texts.into_iter().chain(encoded) {
+                let identifier = identifier(Cow::Borrowed(&text)).into_owned();
+                prop_assert!(Key::new(&identifier).is_ok(), "{identifier}");
+                let other = seen.entry(identifier).or_insert_with(|| text.clone());
+                prop_assert_eq!(other, &text);
+            }
+        }
     }
 }

@@ -23,6 +23,7 @@ use std::{
 use bytes::Bytes;
 use headgate::{Clock, Timestamp};
 use prometheus::{Error, HistogramOpts, IntGauge, Opts, Registry, TextEncoder, core::Collector};
+use tokio::{sync::Mutex as AsyncMutex, task::spawn_blocking, time::Instant};
 
 use self::{
     exemplars::{Exemplars, Found},
@@ -75,7 +76,7 @@ pub struct Metrics {
     created: Timestamp,
     exemplars: Mutex<Vec<Arc<Exemplars>>>,
     /// In the order of [`Format::ALL`].
-    texts: [MetricsText; Format::ALL.len()],
+    texts: [Arc<AsyncMutex<MetricsText>>; Format::ALL.len()],
 }
 
 impl Metrics {
@@ -109,23 +110,41 @@ impl Metrics {
         Ok(latencies)
     }
 
-    /// Returns a recent text that another reader is still receiving, if there is one.
-    pub fn recent_text(&self, format: Format) -> Option<Bytes> {
-        self.texts[format.place()].shared()
+    /// Returns all metrics in this format, after `measure` has updated those that are not counted.
+    ///
+    /// One request at a time writes a text, on a thread for blocking work, since a long one takes
+    /// long, and pauses before if it was done a moment ago. Requests that arrive meanwhile wait, and
+    /// share that text or the next.
+    pub async fn text(
+        self: &Arc<Self>,
+        format: Format,
+        measure: impl Future<Output = ()>,
+    ) -> Result<Bytes, Error> {
+        let asked_at = Instant::now();
+        let mut last = Arc::clone(&self.texts[format.place()]).lock_owned().await;
+        if let Some(text) = last.shared(asked_at) {
+            return Ok(text);
+        }
+        last.pause().await;
+        let began_at = Instant::now();
+        measure.await;
+        let metrics = Arc::clone(self);
+        // The lock is released by the thread, also if this request is dropped before: clients that
+        // do not wait for their answers must not start a thread each.
+        let write = move || Ok(last.share(metrics.render(format)?, began_at));
+        match spawn_blocking(write).await {
+            Ok(written) => written,
+            Err(error) => Err(Error::Msg(format!("cannot render the metrics: {error}"))),
+        }
     }
 
-    /// Renders all metrics.
-    pub fn render(&self, format: Format) -> Result<Bytes, Error> {
+    fn render(&self, format: Format) -> Result<String, Error> {
         let families = self.registry.gather();
-        let text = match format {
-            Format::Prometheus => TextEncoder::new().encode_to_string(&families)?,
-            Format::OpenMetrics => {
-                let found = self.found_exemplars();
-                open_metrics::encode(&families, &found)
-                    .map_err(|error| Error::Msg(error.to_string()))?
-            }
-        };
-        Ok(self.texts[format.place()].share(text))
+        match format {
+            Format::Prometheus => TextEncoder::new().encode_to_string(&families),
+            Format::OpenMetrics => open_metrics::encode(&families, &self.found_exemplars())
+                .map_err(|error| Error::Msg(error.to_string())),
+        }
     }
 
     fn found_exemplars(&self) -> Found {
@@ -155,3 +174,6 @@ fn build_info(app: &AppConfig) -> Result<IntGauge, Error> {
     info.set(1);
     Ok(info)
 }
+
+#[cfg(test)]
+mod tests;

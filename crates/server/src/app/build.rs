@@ -263,7 +263,7 @@ impl Foundation {
             database: self.database,
             envoy: envoy.map(|envoy| Arc::clone(&envoy.limits)),
             tls: tls.distinct(),
-            metrics: self.metrics,
+            metrics: Arc::new(self.metrics),
             stopping: AtomicBool::new(false),
         }
     }

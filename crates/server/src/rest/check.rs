@@ -47,7 +47,7 @@ pub(super) const PATH: &str = "/api/v1/ratelimit/check";
                 ("X-RateLimit-Reset" = u64, description = "Unix time in seconds at which the whole limit is available again"),
                 ("Retry-After" = u64, description = "Seconds to wait before a retry; only on a denial"),
                 ("X-RateLimit-Leased" = bool, description = "`true` if Redis was not asked; otherwise left out"),
-                ("RateLimit-Policy" = String, description = "Every rule that applied: its name, quota and window"),
+                ("RateLimit-Policy" = String, description = "The rules that applied, the deciding one first, up to 1 KiB: name, quota and window"),
                 ("RateLimit" = String, description = "Remaining units under each rule, and seconds until more are available"),
             ),
         ),

@@ -1,8 +1,9 @@
 //! Headers of decisions: `X-RateLimit-*`, `Retry-After`, and the fields of
 //! draft-ietf-httpapi-ratelimit-headers-11.
 //!
-//! Of these, `RateLimit-Policy` lists every limit that the request had to pass, by name, and
+//! Of these, `RateLimit-Policy` lists the limits that the request had to pass, by name, and
 //! `RateLimit` how each of them stands: `r` is what is left, `t` the seconds until there is more.
+//! The limit that decided is the first; the lists end where they would become too long.
 //! `Retry-After` is never earlier than the `t` of the limit that denies.
 
 mod policy;
@@ -25,6 +26,11 @@ const IETF_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 /// Number of headers of a response, to avoid a reallocation.
 pub(super) const HEADERS: usize = 10;
 
+/// Maximum length of a list of several limits. Proxies refuse a response whose headers exceed their
+/// buffer, for nginx 4 KiB by default, and its decision is lost; a caller that then fails open has no
+/// limit.
+const MAX_LIST_BYTES: usize = 1024;
+
 /// Fits a name of usual length and two numbers.
 type Item = TextBuffer<128>;
 
@@ -34,17 +40,30 @@ pub(super) fn write(headers: &mut HeaderMap, verdict: &Verdict) {
     if verdict.stack.is_empty() {
         return write_one(headers, &Policy::of_rule(&verdict.rule), &verdict.decision);
     }
+    write_list(headers, verdict);
+}
+
+/// Writes the limits of a check, the one that decided first, and others while there is room.
+fn write_list(headers: &mut HeaderMap, verdict: &Verdict) {
+    let Verdict { decision, stack, .. } = verdict;
+    let (before, rest) = stack.split_at(decision.decided_by.min(stack.len()));
+    let (decider, after) = rest.split_at(rest.len().min(1));
     let (mut policies, mut standings) = (Vec::new(), Vec::new());
-    for (rule, outcome) in &verdict.stack {
-        for list in [&mut policies, &mut standings] {
-            if !list.is_empty() {
-                list.push_text(", ");
-            }
+    for (rule, outcome) in decider.iter().chain(before).chain(after) {
+        let ends = (policies.len(), standings.len());
+        if !policies.is_empty() {
+            policies.push_text(", ");
+            standings.push_text(", ");
         }
-        let policy = Policy::among(rule, &verdict.stack);
+        let policy = Policy::among(rule, stack);
         let decision = Decision::from(*outcome);
         policy.push(&mut policies, &decision);
         policy.push_standing(&mut standings, &decision);
+        if ends.0 > 0 && policies.len().max(standings.len()) > MAX_LIST_BYTES {
+            policies.truncate(ends.0);
+            standings.truncate(ends.1);
+            break;
+        }
     }
     put(headers, IETF_POLICY, &policies);
     put(headers, IETF, &standings);

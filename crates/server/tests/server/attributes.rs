@@ -383,3 +383,35 @@ async fn more_matching_rules_than_the_maximum_are_an_error_that_says_what_to_do(
     assert_eq!(reply.status, 400);
     assert!(reply.text.contains("more than 32 rules over attributes match"), "{}", reply.text);
 }
+
+#[tokio::test]
+async fn the_headers_of_many_rules_fit_into_the_buffers_of_proxies() {
+    let server = Server::start(&[]).await;
+    // Escaped in the headers, and so twice as long.
+    let name = |number: i64| format!("{number:02}{}", "\"".repeat(240));
+    for number in 1..=20 {
+        let limit = if number == 15 { 1 } else { 5 + number };
+        server
+            .create_rule(&json!({
+                "name": name(number), "per": ["tenant"], "limit": limit, "window_seconds": FOREVER,
+            }))
+            .await;
+    }
+    for allowed in [true, false] {
+        let body = json!({"attributes": {"tenant": "acme"}, "limits": true}).to_string();
+        let reply = server.post(CHECK, &body).await;
+        let answer = reply.json();
+        assert_eq!(answer["allowed"], allowed, "{answer}");
+        assert_eq!(answer["limits"].as_array().unwrap().len(), 20, "the body has all");
+        let names = |header| {
+            let items = reply.header(header).split(", ");
+            items.map(|item| item[..3].to_owned()).collect::<Vec<_>>()
+        };
+        let listed = names("ratelimit");
+        assert_eq!(listed, names("ratelimit-policy"));
+        assert_eq!((listed[0].as_str(), listed.len()), ("\"15", 2), "the rule that decided first");
+        let headers = reply.headers.iter();
+        let bytes: usize = headers.map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        assert!(bytes < 4000, "{bytes}");
+    }
+}
