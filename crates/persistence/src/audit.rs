@@ -73,19 +73,45 @@ const RECORD_ONCE: &str = "
 const LOCK_ACTOR: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('headgate.audit_once.' || $1, 0))";
 
-const COUNT: &str = "
-    SELECT count(*) AS total FROM audit_log
-    WHERE ($1 IS NULL OR actor = $1) AND ($2 IS NULL OR action = $2)
-        AND ($3 IS NULL OR target = $3)
-        AND ($4 IS NULL OR occurred_at >= $4) AND ($5 IS NULL OR occurred_at < $5)";
+/// Counts entries and selects a page of them.
+struct Search {
+    count: &'static str,
+    list: &'static str,
+}
 
-const LIST: &str = "
-    SELECT id, occurred_at, actor, request_id, action, target, before_state, after_state, reason
-    FROM audit_log
-    WHERE ($1 IS NULL OR actor = $1) AND ($2 IS NULL OR action = $2)
-        AND ($3 IS NULL OR target = $3)
-        AND ($4 IS NULL OR occurred_at >= $4) AND ($5 IS NULL OR occurred_at < $5)
-    ORDER BY id DESC LIMIT $6 OFFSET $7";
+/// A search by `$condition` and everything else that a filter has. SQLite does not know which
+/// parameters are null when it plans, and so finds entries by an index only if the condition on its
+/// first column stands alone.
+macro_rules! search {
+    ($condition:literal) => {
+        Search {
+            count: concat!("SELECT count(*) AS total", search!(@from $condition)),
+            list: concat!(
+                "SELECT id, occurred_at, actor, request_id, action, target, before_state, \
+                 after_state, reason",
+                search!(@from $condition),
+                " ORDER BY id DESC LIMIT $6 OFFSET $7"
+            ),
+        }
+    };
+    (@from $condition:literal) => {
+        concat!(
+            " FROM audit_log WHERE ",
+            $condition,
+            " AND ($1 IS NULL OR actor = $1) AND ($2 IS NULL OR action = $2)
+            AND ($3 IS NULL OR target = $3)
+            AND ($4 IS NULL OR occurred_at >= $4) AND ($5 IS NULL OR occurred_at < $5)"
+        )
+    };
+}
+
+const BY_TARGET: Search = search!("target = $3");
+
+const BY_ACTOR: Search = search!("actor = $1");
+
+const BY_ACTION: Search = search!("action = $2");
+
+const BY_TIME: Search = search!("TRUE");
 
 #[async_trait]
 impl AuditLog for Database {
@@ -114,9 +140,10 @@ impl AuditLog for Database {
         filter: &AuditFilter,
         page: Page,
     ) -> Result<Listed<AuditEntry>, RepositoryError> {
+        let search = Search::of(filter);
         let mut session = self.reading().await?;
-        let total = session.count(filtered(COUNT, filter)).await?;
-        let list = filtered(LIST, filter).bind(page.size()).bind(page.offset());
+        let total = session.count(filtered(search.count, filter)).await?;
+        let list = filtered(search.list, filter).bind(page.size()).bind(page.offset());
         let rows = session.rows(list).await?;
         session.commit().await?;
         let items: Result<Vec<_>, sqlx::Error> = rows.iter().map(read).collect();
@@ -167,6 +194,21 @@ impl Database {
         }
         session.execute(bound(RECORD_ONCE, entry)).await?;
         Ok(session.commit().await?)
+    }
+}
+
+// === impl Search ===
+
+impl Search {
+    /// Returns the search that reads the fewest entries: a target usually has few of them, and an
+    /// action many.
+    const fn of(filter: &AuditFilter) -> &'static Self {
+        match filter {
+            AuditFilter { target: Some(_), .. } => &BY_TARGET,
+            AuditFilter { actor: Some(_), .. } => &BY_ACTOR,
+            AuditFilter { action: Some(_), .. } => &BY_ACTION,
+            _ => &BY_TIME,
+        }
     }
 }
 
@@ -235,3 +277,6 @@ fn read(row: &Row) -> Result<AuditEntry, sqlx::Error> {
         reason: row.get("reason")?,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use crate::{
     cutoff::Cutoff,
     migrations::{self, SchemaVersion},
     outage::Outage,
+    pool_size::PoolSize,
     postgres,
     query::QueryObserver,
     session::{Session, Watched},
@@ -31,10 +32,12 @@ struct Inner {
     policies: BoundedTotal,
 }
 
-/// The connections.
+/// The connections. Reads by requests have a pool of their own, `requests`: clients decide how many
+/// there are and how long they take, and would otherwise leave no connection to the ledger, to the
+/// refresh of rules and policies and to the publishers of events.
 pub(crate) enum Pool {
-    Postgres { pool: PgPool, listening: PgPool, schema: String },
-    Sqlite { pool: SqlitePool, file: Option<DatabaseFile> },
+    Postgres { pool: PgPool, requests: PgPool, listening: PgPool, schema: String },
+    Sqlite { pool: SqlitePool, requests: SqlitePool, file: Option<DatabaseFile> },
 }
 
 /// The purpose of a transaction.
@@ -42,6 +45,8 @@ pub(crate) enum Pool {
 enum Purpose {
     /// Sees a consistent snapshot.
     Read,
+    /// The same, for a request.
+    ReadForRequest,
     Write,
 }
 
@@ -75,16 +80,21 @@ impl Database {
     fn connect(config: &DatabaseConfig, observer: Observer) -> Self {
         let cutoff = Cutoff::default();
         let pool = match &config.location {
-            Location::Postgres(options) => Pool::Postgres {
-                pool: postgres::open(options, config, &cutoff),
-                listening: postgres::open_listening(options, config),
-                schema: config.schema.clone(),
-            },
-            Location::File(path) => Pool::Sqlite {
-                pool: sqlite::open(path, config, &cutoff),
-                file: Some(DatabaseFile::new(path)),
-            },
-            Location::Memory => Pool::Sqlite { pool: sqlite::open_in_memory(config), file: None },
+            Location::Postgres(options) => {
+                let open = |size| postgres::open(options, config, size, &cutoff);
+                let (pool, requests) = divided(config, open);
+                let listening = postgres::open_listening(options, config);
+                Pool::Postgres { pool, requests, listening, schema: config.schema.clone() }
+            }
+            Location::File(path) => {
+                let open = |size| sqlite::open(path, config, size, &cutoff);
+                let (pool, requests) = divided(config, open);
+                Pool::Sqlite { pool, requests, file: Some(DatabaseFile::new(path)) }
+            }
+            Location::Memory => {
+                let pool = sqlite::open_in_memory(config);
+                Pool::Sqlite { requests: pool.clone(), pool, file: None }
+            }
         };
         Self(Arc::new(Inner {
             pool,
@@ -108,11 +118,11 @@ impl Database {
             Pool::Postgres { pool, schema, .. } => {
                 migrations::run_on_postgres(pool, schema, &watch.cutoff).await
             }
-            Pool::Sqlite { pool, file: Some(file) } => match file.create() {
+            Pool::Sqlite { pool, file: Some(file), .. } => match file.create() {
                 Ok(()) => migrations::run_on_sqlite_file(pool).await,
                 Err(outage) => Err(outage),
             },
-            Pool::Sqlite { pool, file: None } => migrations::run_on_sqlite(pool).await,
+            Pool::Sqlite { pool, file: None, .. } => migrations::run_on_sqlite(pool).await,
         };
         let version = migrated.map_err(|outage| self.explained(outage))?;
         watch.migrated(version);
@@ -126,7 +136,7 @@ impl Database {
 
     /// Checks that the database responds.
     pub async fn ping(&self) -> Result<(), RepositoryError> {
-        let mut session = self.reading().await?;
+        let mut session = self.reading_for_server().await?;
         session.execute(Statement::new("SELECT 1")).await?;
         Ok(session.commit().await?)
     }
@@ -147,16 +157,27 @@ impl Database {
     /// Waits for transactions in flight and closes all connections.
     pub async fn close(&self) {
         match self.pool() {
-            Pool::Postgres { pool, listening, .. } => {
+            Pool::Postgres { pool, requests, listening, .. } => {
                 listening.close().await;
+                requests.close().await;
                 pool.close().await;
             }
-            Pool::Sqlite { pool, .. } => pool.close().await,
+            Pool::Sqlite { pool, requests, .. } => {
+                requests.close().await;
+                pool.close().await;
+            }
         }
     }
 
-    /// Begins a transaction that reads a consistent snapshot.
+    /// Begins a transaction that reads a consistent snapshot for a request. It waits for the reads
+    /// of other requests, and for nothing else.
     pub(crate) async fn reading(&self) -> Result<Session, Outage> {
+        self.begin(Purpose::ReadForRequest).await
+    }
+
+    /// Begins a transaction that reads a consistent snapshot for a task of the server, which must
+    /// not wait for the reads of requests.
+    pub(crate) async fn reading_for_server(&self) -> Result<Session, Outage> {
         self.begin(Purpose::Read).await
     }
 
@@ -182,11 +203,13 @@ impl Database {
     async fn begin(&self, purpose: Purpose) -> Result<Session, Outage> {
         let (watch, is_writing) = (self.0.watch.clone(), purpose == Purpose::Write);
         let begun = match self.pool() {
-            Pool::Postgres { pool, .. } => {
+            Pool::Postgres { pool, requests, .. } => {
+                let pool = if purpose.is_for_request() { requests } else { pool };
                 let begun = postgres::begin(pool, purpose.on_postgres(), &watch.cutoff).await;
                 begun.map(|begun| Session::Postgres(Watched::new(begun, watch, is_writing)))
             }
-            Pool::Sqlite { pool, file } => {
+            Pool::Sqlite { pool, requests, file } => {
+                let pool = if purpose.is_for_request() { requests } else { pool };
                 let begun = sqlite::begin(pool, file.as_ref(), purpose.on_sqlite()).await;
                 begun.map(|begun| Session::Sqlite(Watched::new(begun, watch, is_writing)))
             }
@@ -213,20 +236,32 @@ impl Database {
 // === impl Purpose ===
 
 impl Purpose {
+    const fn is_for_request(self) -> bool {
+        matches!(self, Self::ReadForRequest)
+    }
+
     const fn on_postgres(self) -> &'static str {
         match self {
-            Self::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Self::Read | Self::ReadForRequest => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Self::Write => "BEGIN",
         }
     }
 
     const fn on_sqlite(self) -> &'static str {
         match self {
-            Self::Read => "BEGIN",
+            Self::Read | Self::ReadForRequest => "BEGIN",
             // A SQLite transaction that has read cannot always upgrade to a write lock.
             Self::Write => "BEGIN IMMEDIATE",
         }
     }
+}
+
+/// Opens the server's own pool and that of requests.
+fn divided<P: Clone>(config: &DatabaseConfig, open: impl Fn(PoolSize) -> P) -> (P, P) {
+    let (own, requests) = PoolSize::divided(config);
+    let pool = open(own);
+    let requests = requests.map_or_else(|| pool.clone(), open);
+    (pool, requests)
 }
 
 impl fmt::Debug for Database {
@@ -239,3 +274,6 @@ impl fmt::Debug for Database {
         f.debug_struct("Database").field("kind", &kind).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

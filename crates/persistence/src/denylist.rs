@@ -51,7 +51,7 @@ impl Database {
 impl DenylistDatabase {
     /// Returns the revision of the list; cheap enough to poll.
     pub async fn revision(&self) -> Result<i64, DocumentStoreError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.0.reading_for_server().await?;
         let revision = read_revision(&mut session).await?;
         session.commit().await?;
         Ok(revision)
@@ -59,7 +59,7 @@ impl DenylistDatabase {
 
     /// Returns the whole list.
     pub async fn load(&self) -> Result<Denylist, DocumentStoreError> {
-        let mut session = self.0.reading().await?;
+        let mut session = self.0.reading_for_server().await?;
         let revision = read_revision(&mut session).await?;
         let rows = session.rows(Statement::new(ALL)).await?;
         session.commit().await?;

@@ -76,7 +76,7 @@ impl Database {
 
     async fn read_facts(&self, clock: &dyn Clock) -> Result<DatabaseInspection, Outage> {
         let is_postgres = matches!(self.pool(), Pool::Postgres { .. });
-        let mut session = self.reading().await?;
+        let mut session = self.reading_for_server().await?;
         let product = session.row(Statement::either(PRODUCT.0, PRODUCT.1)).await?;
         let product = product.ok_or(sqlx::Error::RowNotFound)?.get("product")?;
         let has_tables = session.count(Statement::either(HAS_TABLES.0, HAS_TABLES.1)).await? > 0;

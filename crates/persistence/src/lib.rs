@@ -14,7 +14,7 @@
 //! | `statement`, `value`, `moment`, `row` | parameters and results of statements |
 //! | `watch`, `writes`, `cutoff` | health: result of the last write, retired connections |
 //! | `query` | [`QueryObserver`]: durations of statements |
-//! | `postgres`, `listener`, `sqlite` | connections, and notifications of PostgreSQL |
+//! | `postgres`, `listener`, `sqlite`, `pool_size` | connections, and notifications of PostgreSQL |
 //! | `migrations` | versioned tables; the SQL is in `migrations/` |
 //! | `inspection` | [`DatabaseInspection`]: version, clock and privileges |
 //! | `backup` | copies of a SQLite database, and restoring them |
@@ -54,6 +54,7 @@ mod migrations;
 mod moment;
 mod outage;
 mod overrides;
+mod pool_size;
 mod postgres;
 mod query;
 mod quotas;

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) const TABLE: &str = "headgate_migrations";
 
 /// Version, name, and SQL for PostgreSQL and SQLite.
-const MIGRATIONS: [(i64, &str, &str, &str); 13] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 14] = [
     (
         1,
         "rules",
@@ -105,6 +105,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 13] = [
         "deleted_ids",
         include_str!("../migrations/postgres/0013_deleted_ids.sql"),
         include_str!("../migrations/sqlite/0013_deleted_ids.sql"),
+    ),
+    (
+        14,
+        "audit_by_action",
+        include_str!("../migrations/postgres/0014_audit_by_action.sql"),
+        include_str!("../migrations/sqlite/0014_audit_by_action.sql"),
     ),
 ];
 

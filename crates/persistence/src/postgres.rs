@@ -14,6 +14,7 @@ use crate::{
     cutoff::Cutoff,
     migrations::home,
     outage::Outage,
+    pool_size::PoolSize,
     session::{STATEMENT_TIMEOUT, with_timeout},
 };
 
@@ -30,11 +31,16 @@ pub(crate) const CN_ADMIN_SCHEMA: &str = "cn_admin";
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Creates a pool that connects lazily.
-pub(crate) fn open(options: &PgConnectOptions, config: &DatabaseConfig, cutoff: &Cutoff) -> PgPool {
+pub(crate) fn open(
+    options: &PgConnectOptions,
+    config: &DatabaseConfig,
+    size: PoolSize,
+    cutoff: &Cutoff,
+) -> PgPool {
     let cutoff = cutoff.clone();
     options_of_pool(config)
-        .max_connections(config.max_connections)
-        .min_connections(config.min_connections.min(config.max_connections))
+        .max_connections(size.max)
+        .min_connections(size.min)
         .max_lifetime(config.max_lifetime)
         .test_before_acquire(false)
         .before_acquire(move |connection, PoolConnectionMetadata { age, .. }| {

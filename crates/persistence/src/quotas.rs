@@ -55,10 +55,11 @@ impl QuotaDatabase {
         &self.clock
     }
 
-    /// Begins a read transaction, and returns the time at which it began.
-    async fn reading(&self) -> Result<(Session, BeginTime), Outage> {
+    /// Begins a read transaction of the server, and returns the time at which it began.
+    async fn reading_for_server(&self) -> Result<(Session, BeginTime), Outage> {
         let earliest = self.clock.steady();
-        Ok((self.database.reading().await?, BeginTime { earliest, latest: self.clock.steady() }))
+        let session = self.database.reading_for_server().await?;
+        Ok((session, BeginTime { earliest, latest: self.clock.steady() }))
     }
 
     /// Begins a write transaction, and returns the time at which it began.

@@ -93,7 +93,7 @@ impl RateLimitRuleRepository for Database {
     /// Fails on an invalid row: the catalog then keeps its rules, because a limit that silently
     /// disappears is worse than one that is late.
     async fn load(&self) -> Result<(Revision, Vec<RateLimitRule>), RepositoryError> {
-        let mut session = self.reading().await?;
+        let mut session = self.reading_for_server().await?;
         let revision = read_revision(session.row(Statement::new(REVISION)).await?)?;
         let rules = read_all(&mut session).await?;
         session.commit().await?;
@@ -103,7 +103,7 @@ impl RateLimitRuleRepository for Database {
 
     /// Fails on an invalid row, as [`load`](Self::load) does.
     async fn load_overrides(&self) -> Result<Vec<RuleOverride>, RepositoryError> {
-        let mut session = self.reading().await?;
+        let mut session = self.reading_for_server().await?;
         let overrides = overrides::read_all(&mut session).await?;
         session.commit().await?;
         Ok(overrides)
@@ -112,7 +112,7 @@ impl RateLimitRuleRepository for Database {
     /// Fails on an invalid row, as [`load`](Self::load) does: the catalog keeps its rules until the
     /// row is repaired.
     async fn changes(&self, since: Revision) -> Result<Option<RuleDelta>, RepositoryError> {
-        let mut session = self.reading().await?;
+        let mut session = self.reading_for_server().await?;
         let now = read_revision(session.row(Statement::new(REVISION)).await?)?;
         let delta = delta::read(&mut session, since, now).await?;
         session.commit().await?;

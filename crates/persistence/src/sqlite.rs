@@ -16,6 +16,7 @@ use crate::{
     config::DatabaseConfig,
     cutoff::Cutoff,
     outage::{Outage, is_busy},
+    pool_size::PoolSize,
     session::{STATEMENT_TIMEOUT, with_timeout},
 };
 
@@ -24,11 +25,16 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Creates a pool that opens the file at `path` lazily. [`DatabaseFile::create`] creates the file,
 /// and [`switch_to_wal`] sets its journal mode.
-pub(crate) fn open(path: &Path, config: &DatabaseConfig, cutoff: &Cutoff) -> SqlitePool {
+pub(crate) fn open(
+    path: &Path,
+    config: &DatabaseConfig,
+    size: PoolSize,
+    cutoff: &Cutoff,
+) -> SqlitePool {
     let options = SqliteConnectOptions::new().filename(path);
     healthy(SqlitePoolOptions::new(), cutoff)
         .acquire_timeout(config.connect_timeout)
-        .max_connections(config.max_connections)
+        .max_connections(size.max)
         .max_lifetime(config.max_lifetime)
         .connect_lazy_with(with_defaults(options))
 }

@@ -65,6 +65,11 @@ impl<'a> Call<'a> {
         Self { verb, subject, terms: lease + &modes(checks), checks, now }
     }
 
+    /// How long Redis is busy with it, as a number of checks.
+    pub(crate) fn weight(&self) -> usize {
+        self.checks.len().max(1)
+    }
+
     /// A call that returns what `checks` acquired.
     pub(crate) fn undo(checks: &'a [Check<'a>], taken: &[Acquired], now: Timestamp) -> Self {
         let subject = join(taken.iter().map(|Acquired { at, bucket, .. }| {

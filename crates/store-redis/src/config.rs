@@ -137,11 +137,13 @@ impl RedisConfig {
         self
     }
 
-    /// Maximum number of calls in flight to a server. Default: 4,096. Excess calls fail at once
-    /// with [`StoreError::Overloaded`](headgate::StoreError::Overloaded).
+    /// Maximum number of checks in flight to a server: a batch counts as many as it has. Default:
+    /// 4,096. Excess calls fail at once with
+    /// [`StoreError::Overloaded`](headgate::StoreError::Overloaded); one with more checks than half
+    /// of a connection's share is sent if half of that is free.
     #[must_use]
-    pub fn max_in_flight(self, calls: usize) -> Self {
-        Self { max_in_flight: calls.clamp(1, 1 << 24), ..self }
+    pub fn max_in_flight(self, checks: usize) -> Self {
+        Self { max_in_flight: checks.clamp(1, 1 << 24), ..self }
     }
 
     /// Circuit breaker of each server: the number of consecutive failures that open it, and the

@@ -41,7 +41,7 @@ pub(crate) struct Connection {
 pub(crate) struct ConnectionLimits {
     /// Time until a reply is late.
     pub(crate) timeout: Duration,
-    /// Maximum number of calls without a reply.
+    /// Maximum number of checks in calls without a reply.
     pub(crate) max_in_flight: usize,
 }
 
@@ -50,6 +50,7 @@ struct Request {
     bytes: Vec<u8>,
     /// Number of replies to skip before that of the command.
     skip: u8,
+    weight: usize,
     reply: oneshot::Sender<Result<Value, CallError>>,
 }
 
@@ -62,8 +63,8 @@ pub(crate) enum CallError {
     /// No reply in time.
     #[error("Redis did not reply in time")]
     Timeout,
-    /// Not sent: too many calls in flight.
-    #[error("too many calls in flight")]
+    /// Not sent: too much is in flight.
+    #[error("too many checks in flight")]
     Full,
     /// The connection was lost; the call may have been executed.
     #[error("connection to Redis lost: {0}")]
@@ -97,37 +98,60 @@ impl Connection {
         (Self { requests, in_flight, max_in_flight, _driver: driver }, ended)
     }
 
-    /// Returns `true` if another call fits.
-    pub(crate) fn has_room(&self) -> bool {
-        self.in_flight.load(Relaxed) < self.max_in_flight
+    /// Returns `true` if another call of this weight fits.
+    pub(crate) fn has_room(&self, weight: usize) -> bool {
+        fits(self.in_flight.load(Relaxed), weight, self.max_in_flight)
     }
 
-    /// Sends `command`, unless too many calls are in flight. With `priority`, twice as many may be.
-    pub(crate) async fn call(&self, command: &Cmd, priority: bool) -> Result<Value, CallError> {
-        self.send(command.get_packed_command(), 0, priority).await
+    /// Sends `command`, unless too much is in flight. Its weight is the number of its checks: Redis
+    /// is busy with a batch for as long as with that many calls. With `priority`, twice as much may
+    /// be in flight.
+    pub(crate) async fn call(
+        &self,
+        command: &Cmd,
+        weight: usize,
+        priority: bool,
+    ) -> Result<Value, CallError> {
+        self.send(command.get_packed_command(), 0, weight, priority).await
     }
 
     /// Sends `command` after `ASKING`, to a node that a slot is moving to.
     pub(crate) async fn call_asking(
         &self,
         command: &Cmd,
+        weight: usize,
         priority: bool,
     ) -> Result<Value, CallError> {
         let mut bytes = redis::cmd("ASKING").get_packed_command();
         command.write_packed_command(&mut bytes);
-        self.send(bytes, 1, priority).await
+        self.send(bytes, 1, weight, priority).await
     }
 
-    async fn send(&self, bytes: Vec<u8>, skip: u8, priority: bool) -> Result<Value, CallError> {
-        let room = if priority { self.max_in_flight.saturating_mul(2) } else { self.max_in_flight };
-        if self.in_flight.fetch_add(1, Relaxed) >= room {
-            self.in_flight.fetch_sub(1, Relaxed);
+    async fn send(
+        &self,
+        bytes: Vec<u8>,
+        skip: u8,
+        weight: usize,
+        priority: bool,
+    ) -> Result<Value, CallError> {
+        let max = if priority { self.max_in_flight.saturating_mul(2) } else { self.max_in_flight };
+        // Not added first and subtracted again: meanwhile, large calls that are shed would take the
+        // room of small ones.
+        let add = |in_flight: usize| fits(in_flight, weight, max).then(|| in_flight + weight);
+        if self.in_flight.fetch_update(Relaxed, Relaxed, add).is_err() {
             return Err(CallError::Full);
         }
         let (reply, replied) = oneshot::channel();
-        self.requests.send(Request { bytes, skip, reply }).map_err(|_| CallError::closed())?;
+        let request = Request { bytes, skip, weight, reply };
+        self.requests.send(request).map_err(|_| CallError::closed())?;
         replied.await.unwrap_or_else(|_| Err(CallError::closed()))
     }
+}
+
+/// Returns `true` if a call fits. One that is heavier than half of the bound fits if half of the
+/// bound is free: no bound is too small for a batch.
+fn fits(in_flight: usize, weight: usize, max: usize) -> bool {
+    in_flight + weight.min(max.div_ceil(2)) <= max
 }
 
 impl Drop for AbortOnDrop {
@@ -147,5 +171,18 @@ impl CallError {
 impl From<ProtocolError> for io::Error {
     fn from(error: ProtocolError) -> Self {
         Self::new(io::ErrorKind::InvalidData, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn a_call_fits_by_its_weight_and_one_above_the_bound_if_half_of_it_is_free() {
+        assert!(fits(7, 1, 8) && !fits(8, 1, 8));
+        assert!(fits(5, 3, 8) && !fits(6, 3, 8));
+        assert!(fits(4, 1_024, 8) && !fits(5, 1_024, 8));
+        assert!(fits(0, 1_024, 1) && !fits(1, 1_024, 1));
     }
 }

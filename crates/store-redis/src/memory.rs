@@ -75,7 +75,7 @@ impl Memory {
 }
 
 async fn send(pool: &Pool, command: &mut Cmd) -> Option<Value> {
-    pool.send(command, SendOptions::default()).await.ok()
+    pool.send(command, 1, SendOptions::default()).await.ok()
 }
 
 #[cfg(test)]

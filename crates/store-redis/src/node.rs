@@ -100,7 +100,7 @@ impl Node {
     ) -> Result<Value, PoolError> {
         let reply = match operation {
             Operation::Script(call) => self.run(call, options).await,
-            Operation::Command(command) => self.pool.send(command, options).await,
+            Operation::Command(command) => self.pool.send(command, 1, options).await,
         };
         self.record(&reply);
         reply
@@ -118,7 +118,7 @@ impl Node {
 
     /// Sends a command, without recording the result.
     pub(crate) async fn query(&self, command: &Cmd) -> Result<Value, PoolError> {
-        self.pool.send(command, SendOptions::default()).await
+        self.pool.send(command, 1, SendOptions::default()).await
     }
 
     async fn run_script(
@@ -127,9 +127,9 @@ impl Node {
         kind: ScriptKind,
         options: SendOptions,
     ) -> Result<Value, PoolError> {
-        let reply = self.pool.send(&call.evalsha(kind), options).await;
+        let reply = self.pool.send(&call.evalsha(kind), call.weight(), options).await;
         if class(&reply) == Some(ErrorClass::NoScript) {
-            return self.pool.send(&call.eval(kind), options).await;
+            return self.pool.send(&call.eval(kind), call.weight(), options).await;
         }
         reply
     }

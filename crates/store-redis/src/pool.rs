@@ -38,7 +38,7 @@ pub(crate) struct Pool {
 pub(crate) struct SendOptions {
     /// Prefix it with `ASKING`: the slot is moving to this node.
     pub(crate) asking: bool,
-    /// Send it even if too many calls are in flight: it returns units.
+    /// Send it even if too much is in flight: it returns units.
     pub(crate) priority: bool,
 }
 
@@ -96,18 +96,19 @@ impl Pool {
         Self { members, next: AtomicUsize::new(0), timeout: config.timeout }
     }
 
-    /// Sends a command over one of the connections, round robin. Connections that are down or full
-    /// are skipped if there are others.
+    /// Sends a command of this weight over one of the connections, round robin. Connections that
+    /// are down or full are skipped if there are others.
     pub(crate) async fn send(
         &self,
         command: &Cmd,
+        weight: usize,
         options: SendOptions,
     ) -> Result<Value, PoolError> {
-        let connection = self.connection().await.map_err(PoolError::Down)?;
+        let connection = self.connection(weight).await.map_err(PoolError::Down)?;
         let sent = if options.asking {
-            connection.call_asking(command, options.priority).await
+            connection.call_asking(command, weight, options.priority).await
         } else {
-            connection.call(command, options.priority).await
+            connection.call(command, weight, options.priority).await
         };
         sent.map_err(PoolError::Call)
     }
@@ -134,13 +135,13 @@ impl Pool {
         self.timeout
     }
 
-    async fn connection(&self) -> Result<Connection, StoreError> {
+    async fn connection(&self, weight: usize) -> Result<Connection, StoreError> {
         let turn = self.next.fetch_add(1, Relaxed);
         let member = |i: usize| &self.members[turn.wrapping_add(i) % self.members.len()];
         let mut full = None;
         for i in 0..self.members.len() {
             if let MemberState::Up(connection) = &*member(i).state.borrow() {
-                if connection.has_room() {
+                if connection.has_room(weight) {
                     return Ok(connection.clone());
                 }
                 full = full.or_else(|| Some(connection.clone()));

@@ -7,7 +7,7 @@ use headgate_quota::{
 };
 
 use super::{QuotaDatabase, commit, corrupt, leadership, to_json, unsigned};
-use crate::{moment::Moment, row::Row, statement::Statement};
+use crate::{moment::Moment, row::Row, session::Session, statement::Statement};
 
 /// Selects the columns of events that [`read`] needs.
 macro_rules! events {
@@ -81,11 +81,13 @@ const DELIVERED: (&str, &str) = (
 #[async_trait]
 impl QuotaEventLog for QuotaDatabase {
     async fn after(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        self.events(Statement::new(AFTER).bind(seq).bind(max)).await
+        let after = Statement::new(AFTER).bind(seq).bind(max);
+        events(self.database.reading().await?, after).await
     }
 
     async fn before(&self, seq: i64, max: u32) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        self.events(Statement::new(BEFORE).bind(seq).bind(max)).await
+        let before = Statement::new(BEFORE).bind(seq).bind(max);
+        events(self.database.reading().await?, before).await
     }
 
     async fn deliveries(&self, event_ids: &[&str]) -> Result<Vec<Delivery>, RepositoryError> {
@@ -109,7 +111,8 @@ impl QuotaEventLog for QuotaDatabase {
         seq: i64,
         max: u32,
     ) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        self.events(Statement::new(UNDELIVERED).bind(sink).bind(seq).bind(max)).await
+        let undelivered = Statement::new(UNDELIVERED).bind(sink).bind(seq).bind(max);
+        events(self.database.reading_for_server().await?, undelivered).await
     }
 
     async fn delivered(
@@ -130,7 +133,7 @@ impl QuotaEventLog for QuotaDatabase {
     }
 
     async fn backlog(&self, sink: &str) -> Result<Backlog, RepositoryError> {
-        let mut session = self.database.reading().await?;
+        let mut session = self.database.reading_for_server().await?;
         let row = session.row(Statement::new(BACKLOG).bind(sink)).await?;
         session.commit().await?;
         let Some(row) = row else {
@@ -149,13 +152,13 @@ impl QuotaEventLog for QuotaDatabase {
     }
 }
 
-impl QuotaDatabase {
-    async fn events(&self, statement: Statement) -> Result<Vec<LoggedEvent>, RepositoryError> {
-        let mut session = self.database.reading().await?;
-        let rows = session.rows(statement).await?;
-        session.commit().await?;
-        rows.iter().map(read).collect()
-    }
+async fn events(
+    mut session: Session,
+    statement: Statement,
+) -> Result<Vec<LoggedEvent>, RepositoryError> {
+    let rows = session.rows(statement).await?;
+    session.commit().await?;
+    rows.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<LoggedEvent, RepositoryError> {

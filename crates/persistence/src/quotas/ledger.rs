@@ -194,7 +194,7 @@ impl QuotaLedger for QuotaDatabase {
         since: Timestamp,
         max: u32,
     ) -> Result<Vec<ChangedPeriod>, RepositoryError> {
-        let mut session = self.database.reading().await?;
+        let mut session = self.database.reading_for_server().await?;
         let rows = session.rows(Statement::new(CHANGED).bind(since).bind(max)).await?;
         session.commit().await?;
         rows.iter().map(changed_period).collect()

@@ -149,7 +149,7 @@ impl QuotaPolicyRepository for QuotaDatabase {
 impl QuotaDatabase {
     /// Begins a read transaction and returns the revision it sees. Measures the clock.
     pub(super) async fn revised(&self) -> Result<(Session, Revision), RepositoryError> {
-        let (mut session, began) = self.reading().await?;
+        let (mut session, began) = self.reading_for_server().await?;
         let row = session.row(Statement::either(REVISION.0, REVISION.1)).await?;
         if let Some(row) = &row {
             self.clock.read(row, began)?;

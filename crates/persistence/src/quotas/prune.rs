@@ -100,7 +100,7 @@ async fn clear(
     let mut cleared = Cleared::default();
     loop {
         // With SQLite, a search in a read transaction blocks no writer.
-        let mut session = database.reading().await?;
+        let mut session = database.reading_for_server().await?;
         let rows = session.rows(Statement::new(find).bind(before).bind(MAX_PERIODS)).await?;
         session.commit().await?;
         let Some(periods) = PeriodKeys::read(&rows)? else {

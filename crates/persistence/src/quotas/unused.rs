@@ -113,7 +113,7 @@ async fn read_page(
     unused: &Unused<'_>,
     after: &str,
 ) -> Result<PolicyPage, RepositoryError> {
-    let mut session = database.reading().await?;
+    let mut session = database.reading_for_server().await?;
     let rows = session.rows(about((SELECT_PAGE, SELECT_PAGE), unused).bind(after).bind(PAGE));
     let rows = rows.await?;
     session.commit().await?;

@@ -49,6 +49,7 @@ pub(super) struct Driver<S> {
 /// A written command without a reply.
 struct Pending {
     skip: u8,
+    weight: usize,
     sent_at: Instant,
     reply: oneshot::Sender<Result<Value, CallError>>,
 }
@@ -140,6 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             return Ok(());
         }
         if let Some(first) = self.pending.pop_front() {
+            self.in_flight.fetch_sub(first.weight, Relaxed);
             // A call that has timed out no longer listens.
             let _ = first.reply.send(reply.map_err(CallError::Server));
             if self.late > 0 {
@@ -149,7 +151,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     self.circuit.allow_retry_now();
                 }
             }
-            self.in_flight.fetch_sub(1, Relaxed);
         }
         Ok(())
     }
@@ -165,13 +166,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
             };
             if request.reply.is_closed() {
                 // The caller is gone, and nothing was sent yet.
-                self.in_flight.fetch_sub(1, Relaxed);
+                self.in_flight.fetch_sub(request.weight, Relaxed);
                 continue;
             }
             let sent_at = *now.get_or_insert_with(Instant::now);
             self.outgoing.extend_from_slice(&request.bytes);
-            let Request { skip, reply, .. } = request;
-            self.pending.push_back(Pending { skip, sent_at, reply });
+            let Request { skip, weight, reply, .. } = request;
+            self.pending.push_back(Pending { skip, weight, sent_at, reply });
         }
         Ok(!self.outgoing.is_empty())
     }

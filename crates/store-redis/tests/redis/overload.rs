@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, patient, per_minute};
+use crate::support::{TEST_TIMEOUT, acquire, acquire_eventually, apply, patient, per_minute};
 
 /// Timeout of calls to a Redis that does not reply.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -164,6 +164,40 @@ fn reads_of_reservations_are_shed_as_checks_are_and_their_ends_are_not() {
             answers.iter().filter(|it| matches!(it, Err(StoreError::Overloaded))).count()
         };
         assert_eq!((shed(&reads), shed(&ends)), (BOUND, 0), "{reads:?} {ends:?}");
+    });
+}
+
+#[test]
+fn large_batches_are_shed_before_small_calls_and_leave_them_room() {
+    const BOUND: usize = 64;
+    let redis = require!(Redis::start());
+    let runtime = one_thread();
+    let _guard = runtime.enter();
+    let config = config(&redis).connections(1).timeout(TEST_TIMEOUT).max_in_flight(BOUND);
+    let store = RedisStore::connect(config.breaker(1, Duration::from_secs(3600)));
+    let limit = per_minute(10_000);
+    let names: Vec<String> = (0..2 * BOUND).map(|i| format!("k{i}")).collect();
+    let batch = async |checks: usize| {
+        let names: Vec<&str> = names[..checks].iter().map(String::as_str).collect();
+        apply(&store, Verb::Acquire, &names, &limit).await
+    };
+    runtime.block_on(async {
+        acquire_eventually(&store, "k", &limit).await;
+        until_idle(&store).await;
+        redis.pause();
+        // Calls are sent in this order, and none is answered until all of them are.
+        let large = join_all((0..4).map(|_| batch(24)));
+        let small = join_all((0..20).map(|_| batch(1)));
+        let resume = async { redis.resume() };
+        let (large, small, ()) = tokio::join!(large, small, resume);
+        let shed = |answers: &[Result<Outcomes, StoreError>]| {
+            answers.iter().filter(|it| matches!(it, Err(StoreError::Overloaded))).count()
+        };
+        assert_eq!((shed(&large), shed(&small)), (2, 4), "{large:?} {small:?}");
+        // What was answered and what was shed is no longer in flight, and no batch is too large.
+        assert_eq!(batch(2 * BOUND).await.unwrap().len(), 2 * BOUND);
+        // One less, because the store may ask for the memory of Redis at any time.
+        assert_eq!(shed(&join_all((1..BOUND).map(|_| batch(1))).await), 0);
     });
 }
 

@@ -25,7 +25,7 @@ pub struct RedisConfig {
     pub pool_size: Bounded<1, 1024>,
     /// `redis.timeout_ms`: timeout of a decision.
     pub timeout_ms: Bounded<1, 60_000>,
-    /// `redis.max_in_flight`: maximum number of calls in flight per Redis server; more are shed.
+    /// `redis.max_in_flight`: maximum number of checks in flight per Redis server; more are shed.
     pub max_in_flight: Bounded<1, 1_000_000>,
     /// `redis.max_new_subjects_per_second`: new subjects that this instance adds per second.
     pub max_new_subjects_per_second: Option<Bounded<1, 1_000_000_000>>,

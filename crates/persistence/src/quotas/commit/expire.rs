@@ -93,7 +93,7 @@ pub(in crate::quotas) async fn release_expired(
 /// Releases up to [`MAX_PERIODS`] periods; returns the number of reservations, and whether all
 /// periods were included.
 async fn release_some(database: &Database, now: Timestamp) -> Result<(u64, bool), RepositoryError> {
-    let mut session = database.reading().await?;
+    let mut session = database.reading_for_server().await?;
     let due = Statement::new(DUE_PERIODS).bind(now).bind(MAX_PERIODS);
     let rows = session.rows(due).await?;
     session.commit().await?;

@@ -265,6 +265,7 @@ async fn migrating_adds_quotas_to_an_older_database(home: &Home) {
     for table in later.iter().chain(&changes).chain(&overrides) {
         console.run(&format!("DROP TABLE {table}")).await;
     }
+    console.run("DROP INDEX audit_log_action").await;
     // On SQLite, an earlier migration creates the table of rules again.
     if let Home::Postgres(_) = home {
         for column in ["lease_share_percent", "lease_hold_ms", "selector"] {
