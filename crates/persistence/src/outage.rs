@@ -33,6 +33,11 @@ pub(crate) enum Outage {
         .0.applied, .0.known
     )]
     TooNew(SchemaVersion),
+    /// The encoding of a new PostgreSQL database lacks characters.
+    #[error(
+        "the database has the encoding {0}, which lacks characters; create it with ENCODING 'UTF8'"
+    )]
+    Encoding(String),
     /// The SQLite file cannot be created.
     #[error("cannot create the database file: {0}")]
     File(#[from] io::Error),
