@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use headgate_quota::Patience;
 use headgate_ratelimit::RepositoryError;
 use sqlx::{PgPool, SqlitePool};
 
@@ -48,6 +49,8 @@ enum Purpose {
     /// The same, for a request.
     ReadForRequest,
     Write,
+    /// Writes, and waits for locks only so long.
+    WriteWithin(Patience),
 }
 
 /// Writes a row that is never read. It must change, because SQLite skips updates without a
@@ -186,6 +189,11 @@ impl Database {
         self.begin(Purpose::Write).await
     }
 
+    /// Begins a transaction that writes, and waits for a lock no longer than this.
+    pub(crate) async fn writing_within(&self, patience: Patience) -> Result<Session, Outage> {
+        self.begin(Purpose::WriteWithin(patience)).await
+    }
+
     /// Returns the number of rules.
     pub(crate) fn rule_total(&self) -> &BoundedTotal {
         &self.0.rules
@@ -201,7 +209,7 @@ impl Database {
     }
 
     async fn begin(&self, purpose: Purpose) -> Result<Session, Outage> {
-        let (watch, is_writing) = (self.0.watch.clone(), purpose == Purpose::Write);
+        let (watch, is_writing) = (self.0.watch.clone(), purpose != Purpose::Read);
         let begun = match self.pool() {
             Pool::Postgres { pool, requests, .. } => {
                 let pool = if purpose.is_for_request() { requests } else { pool };
@@ -244,6 +252,10 @@ impl Purpose {
         match self {
             Self::Read | Self::ReadForRequest => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Self::Write => "BEGIN",
+            // One round trip, as without the setting. Both are shorter than the timeout of a
+            // statement: a lock is in the way of some rows, a slow database in that of all.
+            Self::WriteWithin(Patience::Short) => "BEGIN; SET LOCAL lock_timeout = '1s'",
+            Self::WriteWithin(Patience::Long) => "BEGIN; SET LOCAL lock_timeout = '4s'",
         }
     }
 
@@ -251,7 +263,7 @@ impl Purpose {
         match self {
             Self::Read | Self::ReadForRequest => "BEGIN",
             // A SQLite transaction that has read cannot always upgrade to a write lock.
-            Self::Write => "BEGIN IMMEDIATE",
+            Self::Write | Self::WriteWithin(_) => "BEGIN IMMEDIATE",
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct DatabaseInspection {
     /// Microseconds by which our clock is ahead of the database's; negative if behind. `None` for
     /// SQLite, which uses ours.
     pub clock_ahead: Option<i64>,
+    /// Encoding of the database, if it lacks characters; always `None` for SQLite.
+    pub poor_encoding: Option<String>,
     /// Schemas and tables whose privileges are missing.
     pub missing_privileges: Vec<String>,
     /// Error of a small write; `None` if it succeeded or was not tried.
@@ -40,6 +42,10 @@ const HAS_TABLES: (&str, &str) = (
 );
 
 const VERSION: &str = "SELECT coalesce(max(version), 0) AS version FROM headgate_migrations";
+
+const POOR_ENCODING: &str = "
+    SELECT current_setting('server_encoding') AS encoding
+    WHERE current_setting('server_encoding') <> 'UTF8'";
 
 const NOW: &str = "SELECT clock_timestamp() AS now";
 
@@ -91,6 +97,8 @@ impl Database {
             DatabaseInspection { product, schema, ..DatabaseInspection::default() };
         if is_postgres {
             inspection.clock_ahead = Some(clock_ahead(&mut session, clock).await?);
+            let poor = session.row(Statement::new(POOR_ENCODING)).await?;
+            inspection.poor_encoding = poor.map(|row| row.get("encoding")).transpose()?;
             let missing = match schema {
                 Some(schema) => Statement::new(MISSING).bind(schema.applied < schema.known),
                 None => Statement::new(CREATE),

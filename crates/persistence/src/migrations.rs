@@ -1,5 +1,6 @@
 //! Migrations of the tables. A released migration is never changed.
 
+mod encoding;
 pub(crate) mod home;
 mod version;
 
@@ -132,6 +133,7 @@ pub(crate) async fn run_on_postgres(
         connection.lock().await?;
         // Another server may have created it since this connection was opened.
         let home = home::find(&mut connection, preferred).await?;
+        encoding::check(&mut connection).await?;
         let schemas = [&*home, RATELIMIT_SCHEMA, QUOTA_SCHEMA, CN_ADMIN_SCHEMA];
         create_schemas(&mut connection, &schemas).await?;
         home::enter(&mut connection, &home).await?;

@@ -33,6 +33,11 @@ pub(crate) enum Outage {
         .0.applied, .0.known
     )]
     TooNew(SchemaVersion),
+    /// The encoding of a new PostgreSQL database lacks characters.
+    #[error(
+        "the database has the encoding {0}, which lacks characters; create it with ENCODING 'UTF8'"
+    )]
+    Encoding(String),
     /// The SQLite file cannot be created.
     #[error("cannot create the database file: {0}")]
     File(#[from] io::Error),
@@ -55,9 +60,22 @@ const SQLITE_BUSY: i32 = 5;
 const SQLITE_LOCKED: i32 = 6;
 const SQLITE_READONLY: i32 = 8;
 const SQLITE_IOERR: i32 = 10;
+const SQLITE_TOOBIG: i32 = 18;
+const SQLITE_CONSTRAINT: i32 = 19;
+const SQLITE_MISMATCH: i32 = 20;
 
 /// `read_only_sql_transaction`, for example on a primary that became a standby.
 const POSTGRES_READ_ONLY: &str = "25006";
+
+/// `lock_not_available`: another transaction held it for longer than `lock_timeout`.
+const POSTGRES_LOCKED: &str = "55P03";
+
+/// `raise_exception`: a trigger of the operator's refused a row.
+const POSTGRES_RAISED: &str = "P0001";
+
+/// Classes of PostgreSQL for a value that is refused: data exceptions such as a character that the
+/// encoding lacks, constraints, and limits such as the size of an index row.
+const POSTGRES_REFUSALS: [&str; 3] = ["22", "23", "54"];
 
 // === impl Outage ===
 
@@ -89,8 +107,7 @@ impl Outage {
     pub(crate) fn is_rejection(&self) -> bool {
         match self {
             Self::Sql(sqlx::Error::Database(error)) => {
-                error.kind() != ErrorKind::Other
-                    || sqlstate(&**error).is_some_and(|state| state.starts_with("40"))
+                error.kind() != ErrorKind::Other || self.is_conflict() || is_refusal(&**error)
             }
             Self::Sql(error) => matches!(
                 error,
@@ -101,6 +118,16 @@ impl Outage {
             ),
             _ => false,
         }
+    }
+
+    /// Returns true if another transaction was in the way, on PostgreSQL: SQLite has one lock for
+    /// all writers.
+    pub(crate) fn is_conflict(&self) -> bool {
+        let Self::Sql(sqlx::Error::Database(error)) = self else {
+            return false;
+        };
+        let state = sqlstate(&**error);
+        state.is_some_and(|state| state == POSTGRES_LOCKED || state.starts_with("40"))
     }
 
     /// Returns true if open connections may never be able to write again: SQLite falls back to
@@ -132,6 +159,19 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary_code(&**error), Some(SQLITE_BUSY | SQLITE_LOCKED))
 }
 
+/// Returns true if the database refused a value.
+fn is_refusal(error: &dyn DatabaseError) -> bool {
+    match sqlstate(error) {
+        Some(state) => {
+            state == POSTGRES_RAISED
+                || POSTGRES_REFUSALS.iter().any(|class| state.starts_with(class))
+        }
+        None => {
+            matches!(primary_code(error), Some(SQLITE_TOOBIG | SQLITE_CONSTRAINT | SQLITE_MISMATCH))
+        }
+    }
+}
+
 /// Returns the SQLSTATE of PostgreSQL, the only code with five characters.
 fn sqlstate(error: &dyn DatabaseError) -> Option<String> {
     error.code().filter(|code| code.len() == 5).map(Into::into)
@@ -151,7 +191,13 @@ impl From<Outage> for headgate_service_config::DocumentStoreError {
 
 impl From<Outage> for headgate_quota::RepositoryError {
     fn from(outage: Outage) -> Self {
-        Self::unavailable(outage)
+        if outage.is_conflict() {
+            Self::busy(outage)
+        } else if outage.is_rejection() {
+            Self::refused(outage)
+        } else {
+            Self::unavailable(outage)
+        }
     }
 }
 

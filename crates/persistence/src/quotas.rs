@@ -6,6 +6,7 @@ mod deletions;
 mod events;
 mod leadership;
 mod ledger;
+mod locked;
 mod period_keys;
 mod policies;
 mod prune;
@@ -16,7 +17,7 @@ mod write;
 use std::sync::Arc;
 
 use headgate::{Clock, SystemClock};
-use headgate_quota::RepositoryError;
+use headgate_quota::{Patience, RepositoryError};
 
 use self::clock::BeginTime;
 pub use self::clock::LedgerClock;
@@ -66,6 +67,14 @@ impl QuotaDatabase {
     async fn writing(&self) -> Result<(Session, BeginTime), Outage> {
         let earliest = self.clock.steady();
         Ok((self.database.writing().await?, BeginTime { earliest, latest: self.clock.steady() }))
+    }
+
+    /// Begins a write transaction that waits for locks only so long, and returns the time at which
+    /// it began.
+    async fn writing_within(&self, patience: Patience) -> Result<(Session, BeginTime), Outage> {
+        let earliest = self.clock.steady();
+        let session = self.database.writing_within(patience).await?;
+        Ok((session, BeginTime { earliest, latest: self.clock.steady() }))
     }
 }
 

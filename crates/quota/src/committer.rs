@@ -1,30 +1,40 @@
 //! Group commit: operations that wait are committed in one transaction.
 
+mod lane;
 mod observer;
+mod pending;
+mod suspects;
+#[cfg(test)]
+mod tests;
+mod writer;
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use futures_util::future::join;
+use futures_util::future::join3;
 use thiserror::Error;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::Instant,
-};
+use tokio::sync::{mpsc, oneshot};
 
 pub use self::observer::{Commit, CommitObserver};
+use self::{lane::Lane, pending::Pending, suspects::Suspects, writer::Writer};
 use crate::{
-    ActivePolicy, Operation, OperationResult, PeriodSpan, Posted, Quotas, RepositoryError,
-    counter_updater::{Committed, CounterUpdater},
+    ActivePolicy, Operation, OperationResult, Quotas, RepositoryError,
+    counter_updater::CounterUpdater,
 };
 
 /// Commits waiting operations together. The next batch gathers while a transaction is in flight, so
 /// that no operation waits for a timer; counters are raised while the next transaction is in
 /// flight.
+///
+/// A policy that cannot be committed, because its row is locked, corrupt or refused, does not fail
+/// the others of its transaction, and does not delay the next ones: it is committed apart from them
+/// until that succeeds.
 pub struct Committer {
     queue: mpsc::Receiver<Pending>,
+    aside: mpsc::Sender<Pending>,
+    set_aside: mpsc::Receiver<Pending>,
     quotas: Quotas,
     tally: Arc<Tally>,
     observer: Option<Arc<dyn CommitObserver>>,
@@ -42,6 +52,8 @@ pub struct Tally {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     sender: mpsc::Sender<Pending>,
+    /// Weak, because the committer ends when all senders are gone.
+    aside: mpsc::WeakSender<Pending>,
     tally: Arc<Tally>,
 }
 
@@ -59,26 +71,23 @@ pub(crate) enum NotCommitted {
 #[error("the server is stopping")]
 struct Stopping;
 
-#[derive(Debug)]
-struct Pending {
-    policy: Arc<ActivePolicy>,
-    operation: Operation,
-    answer: oneshot::Sender<Result<OperationResult, RepositoryError>>,
-}
-
 // === impl Committer ===
 
 impl Committer {
     /// Maximum number of operations per transaction.
     pub const MAX_BATCH: usize = 512;
 
+    /// Maximum number of operations that wait because their policies cannot be committed.
+    const MAX_ASIDE: usize = 1_024;
+
     /// Creates a queue of at most `capacity` operations, and the task that commits them.
     pub(crate) fn new(quotas: &Quotas, capacity: usize) -> (Queue, Self) {
         let (sender, queue) = mpsc::channel(capacity.max(1));
+        let (aside, set_aside) = mpsc::channel(Self::MAX_ASIDE);
         let tally = Arc::<Tally>::default();
-        let committer =
-            Self { queue, quotas: quotas.clone(), tally: Arc::clone(&tally), observer: None };
-        (Queue { sender, tally }, committer)
+        let sending = Queue { sender, aside: aside.downgrade(), tally: Arc::clone(&tally) };
+        let quotas = quotas.clone();
+        (sending, Self { queue, aside, set_aside, quotas, tally, observer: None })
     }
 
     /// Sets an observer of all transactions.
@@ -89,87 +98,14 @@ impl Committer {
 
     /// Runs until all senders are gone and the queue is empty.
     pub async fn run(self) {
+        let Self { queue, aside, set_aside, quotas, tally, observer } = self;
         let (sender, committed) = mpsc::channel(CounterUpdater::CAPACITY);
-        let updater = CounterUpdater::new(self.quotas.clone(), committed);
-        join(self.commit_all(sender), updater.run()).await;
-    }
-
-    async fn commit_all(mut self, committed: mpsc::Sender<Committed>) {
-        let mut batch = Vec::with_capacity(Self::MAX_BATCH);
-        while self.queue.recv_many(&mut batch, Self::MAX_BATCH).await > 0 {
-            // Do not charge callers that have gone away. What was used already is charged all the same.
-            batch.retain(|pending| !pending.operation.is_request() || !pending.answer.is_closed());
-            if !batch.is_empty() {
-                self.commit(&mut batch, &committed).await;
-            }
-        }
-    }
-
-    async fn commit(&mut self, batch: &mut Vec<Pending>, committed: &mpsc::Sender<Committed>) {
-        let (operations, callers): (Vec<_>, Vec<_>) = batch
-            .drain(..)
-            .map(|pending| (pending.operation, (pending.policy, pending.answer)))
-            .unzip();
-        let started = Instant::now();
-        let posted = self.quotas.ledger.commit(&operations).await;
-        if let Some(observer) = &self.observer {
-            let (posted, elapsed) = (posted.as_deref().ok(), started.elapsed());
-            observer.committed(&Commit { operations: &operations, posted, elapsed });
-        }
-        match posted {
-            Ok(posted) => {
-                self.tally.transactions.fetch_add(1, Relaxed);
-                self.tally.operations.fetch_add(posted.len() as u64, Relaxed);
-                let decided = operations.iter().zip(posted);
-                for ((policy, answer), (operation, posted)) in callers.into_iter().zip(decided) {
-                    let span = self.counted_span(&policy, operation);
-                    self.record(operation, span.as_deref(), &posted);
-                    let Posted { result, effect, .. } = posted;
-                    let one = Committed { policy, span, effect, result, answer };
-                    // The receiver outlives this task.
-                    let _ = committed.send(one).await;
-                }
-            }
-            Err(error) => {
-                self.tally.failures.fetch_add(1, Relaxed);
-                for (_, answer) in callers {
-                    let _ = answer.send(Err(error.clone()));
-                }
-                self.fail_waiting(&error);
-            }
-        }
-    }
-
-    /// Returns the period whose counter shows the usage; `None` for a reservation of a past period,
-    /// which has no counter any more.
-    fn counted_span(
-        &self,
-        policy: &ActivePolicy,
-        operation: &Operation,
-    ) -> Option<Arc<PeriodSpan>> {
-        if let Some(span) = operation.span() {
-            return Some(Arc::clone(span));
-        }
-        Some(policy.span(self.quotas.now())).filter(|span| span.name == operation.period_name())
-    }
-
-    /// Fails all queued operations, which would otherwise wait for the same error batch by batch.
-    fn fail_waiting(&mut self, error: &RepositoryError) {
-        let cause = match error {
-            // Theirs were not sent to the ledger.
-            RepositoryError::Unconfirmed(cause) => RepositoryError::Unavailable(Arc::clone(cause)),
-            other => other.clone(),
-        };
-        while let Ok(pending) = self.queue.try_recv() {
-            let _ = pending.answer.send(Err(cause.clone()));
-        }
-    }
-
-    /// Records the usage of a policy, in the order of the batch, so that the last result remains.
-    fn record(&self, operation: &Operation, span: Option<&PeriodSpan>, posted: &Posted) {
-        if let (Some(span), Some(effect)) = (span, &posted.effect) {
-            self.quotas.recent.record(operation.policy(), span, effect, self.quotas.now());
-        }
+        let updater = CounterUpdater::new(quotas.clone(), committed);
+        let writer = Writer { quotas, tally, observer, committed: sender };
+        let suspects = Arc::<Suspects>::default();
+        let side = Lane::aside(set_aside, writer.clone(), Arc::clone(&suspects));
+        let main = Lane::main(queue, aside, writer, suspects);
+        join3(main.run(), side.run(), updater.run()).await;
     }
 }
 
@@ -192,7 +128,7 @@ impl Tally {
         self.operations.load(Relaxed)
     }
 
-    /// Returns the number of failed transactions.
+    /// Returns the number of failed transactions, those that were split and repeated included.
     pub fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
     }
@@ -222,7 +158,8 @@ impl Queue {
 
     /// Returns the number of waiting operations.
     pub(crate) fn waiting(&self) -> usize {
-        self.sender.max_capacity() - self.sender.capacity()
+        let waiting = |queue: &mpsc::Sender<Pending>| queue.max_capacity() - queue.capacity();
+        waiting(&self.sender) + self.aside.upgrade().as_ref().map_or(0, waiting)
     }
 
     /// Returns the counts of transactions and operations.

@@ -33,7 +33,17 @@ use crate::{PeriodSpan, PeriodUsage, QuotaId, RepositoryError, Reservation, Rese
 #[async_trait]
 pub trait QuotaLedger: Send + Sync {
     /// Decides `operations` in one transaction; returns their results in the same order.
-    async fn commit(&self, operations: &[Operation]) -> Result<Vec<Posted>, RepositoryError>;
+    ///
+    /// # Errors
+    ///
+    /// Nothing was done, except perhaps if it is [`RepositoryError::Unconfirmed`]. Errors of single
+    /// policies are `Busy`, `Refused` or `Corrupt`: the operations on others may succeed without
+    /// them.
+    async fn commit(
+        &self,
+        operations: &[Operation],
+        patience: Patience,
+    ) -> Result<Vec<Posted>, RepositoryError>;
 
     /// Returns a reservation as it is by the ledger's clock.
     async fn reservation(
@@ -84,6 +94,15 @@ pub trait QuotaLedger: Send + Sync {
 
     /// Deletes old data.
     async fn prune(&self, retention: &Retention) -> Result<Pruned, RepositoryError>;
+}
+
+/// How long a commit waits for a lock that another transaction holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Longer than a healthy server holds one, because the operations on other policies wait, too.
+    Short,
+    /// Until the database ends the transaction of a server that was paused, if possible.
+    Long,
 }
 
 /// A request to reset usage.

@@ -46,7 +46,7 @@ pub use headgate_admin::{Author, FieldError, Input, Listed, Page, PageError, Rev
 pub use id::{QuotaId, QuotaIdError};
 pub use ledger::{
     ChangedPeriod, Effect, Increment, IncrementOutcome, IncrementResult, Operation,
-    OperationResult, Posted, Pruned, QuotaLedger, Refund, RefundOutcome, RefundResult,
+    OperationResult, Patience, Posted, Pruned, QuotaLedger, Refund, RefundOutcome, RefundResult,
     ReservationAction, ReservationChange, ReservationOutcome, ReservationResult, Reserve, Reset,
     Retention,
 };

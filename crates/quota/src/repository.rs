@@ -159,6 +159,17 @@ pub enum RepositoryError {
     /// The database is unreachable or failed. Nothing was done.
     #[error("database unavailable: {0}")]
     Unavailable(Arc<dyn StdError + Send + Sync>),
+    /// Other transactions hold locks that the operation needs. Nothing was done.
+    #[error("the database is busy with the quota: {cause}")]
+    Busy {
+        /// Policies whose rows are locked; empty if that is unknown.
+        policies: Arc<[QuotaId]>,
+        /// The cause.
+        cause: Arc<dyn StdError + Send + Sync>,
+    },
+    /// The database works, and refused the operation: a value, a constraint. Nothing was done.
+    #[error("the database refused the operation: {0}")]
+    Refused(Arc<dyn StdError + Send + Sync>),
     /// The database did not confirm the operation, which may have been done.
     #[error("the database did not confirm the operation: {0}")]
     Unconfirmed(Arc<dyn StdError + Send + Sync>),
@@ -170,6 +181,22 @@ impl RepositoryError {
     /// Wraps the cause of an outage.
     pub fn unavailable(cause: impl StdError + Send + Sync + 'static) -> Self {
         Self::Unavailable(Arc::new(cause))
+    }
+
+    /// Wraps the cause of a lock that was not available, without the policies.
+    pub fn busy(cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Busy { policies: Arc::default(), cause: Arc::new(cause) }
+    }
+
+    /// Wraps the cause of a refusal.
+    pub fn refused(cause: impl StdError + Send + Sync + 'static) -> Self {
+        Self::Refused(Arc::new(cause))
+    }
+
+    /// Returns `true` if it may concern only some of the operations of a transaction: without them,
+    /// the others may succeed.
+    pub(crate) const fn is_partial(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Refused(_) | Self::Corrupt(_))
     }
 
     /// Creates the error of a result that does not belong to its operation, which is a defect.

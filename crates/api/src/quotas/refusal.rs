@@ -136,9 +136,11 @@ impl From<RepositoryError> for QuotaRefusal {
             RepositoryError::TooManyPolicies { .. } => Self::TooMany(message),
             RepositoryError::Changed(_) => Self::Changed(message),
             RepositoryError::OutOfPeriod(_) => Self::ClockSkew(message),
-            RepositoryError::Unavailable(_) => Self::NoDatabase(message),
+            RepositoryError::Unavailable(_) | RepositoryError::Busy { .. } => {
+                Self::NoDatabase(message)
+            }
             RepositoryError::Unconfirmed(_) => Self::Unconfirmed(message),
-            RepositoryError::Corrupt(_) => Self::Internal(message),
+            RepositoryError::Corrupt(_) | RepositoryError::Refused(_) => Self::Internal(message),
         }
     }
 }

@@ -34,7 +34,13 @@ pub(super) async fn check(config: &Config, clock: &dyn Clock) -> Vec<Finding> {
 
 fn findings(name: &str, inspection: DatabaseInspection) -> Vec<Finding> {
     let DatabaseInspection {
-        product, schema, clock_ahead, missing_privileges, write_error, ..
+        product,
+        schema,
+        clock_ahead,
+        poor_encoding,
+        missing_privileges,
+        write_error,
+        ..
     } = inspection;
     let mut findings = vec![Finding::ok(AREA, format!("{name} answers ({product})"))];
     findings.push(schema_finding(schema));
@@ -42,6 +48,12 @@ fn findings(name: &str, inspection: DatabaseInspection) -> Vec<Finding> {
         let advice = "free disk space, make the file writable for this user, or connect to the \
                       primary";
         Finding::error(AREA, format!("{name} refuses writes: {error}"), advice)
+    }));
+    findings.extend(poor_encoding.map(|encoding| {
+        let message =
+            format!("{name} has the encoding {encoding} and refuses characters outside it");
+        let advice = "create a database with ENCODING 'UTF8' and move the tables there (pg_dump)";
+        Finding::error(AREA, message, advice)
     }));
     if !missing_privileges.is_empty() {
         findings.push(Finding::error(

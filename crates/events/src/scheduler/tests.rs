@@ -7,8 +7,8 @@ use headgate::ManualClock;
 use headgate_persistence::{Database, DatabaseConfig, QuotaDatabase};
 use headgate_quota::{
     Author, ChangedPeriod, Draft, Increment, IncrementOutcome, Leadership, Listed, Operation, Page,
-    PeriodUsage, PolicyChange, Posted, QuotaId, QuotaPolicy, QuotaPolicyRepository, Reservation,
-    ReservationId, Reset,
+    Patience, PeriodUsage, PolicyChange, Posted, QuotaId, QuotaPolicy, QuotaPolicyRepository,
+    Reservation, ReservationId, Reset,
 };
 use headgate_ratelimit::AuditFilter;
 use tokio::time::Instant;
@@ -120,7 +120,7 @@ impl QuotaLedger for Diary {
         Ok(Pruned::default())
     }
 
-    async fn commit(&self, _: &[Operation]) -> Result<Vec<Posted>, RepositoryError> {
+    async fn commit(&self, _: &[Operation], _: Patience) -> Result<Vec<Posted>, RepositoryError> {
         unreachable!("nothing is used")
     }
 
@@ -278,7 +278,7 @@ async fn policy(database: &QuotaDatabase, period: &str, now: Timestamp) -> Quota
 async fn take(database: &QuotaDatabase, policy: &QuotaPolicy, amount: u64, at: Timestamp) -> u64 {
     let span = Arc::new(policy.spec.span(at).unwrap());
     let increment = Increment { policy: policy.id.clone(), span, amount, request_id: None, at };
-    let posted = database.commit(&[increment.into()]).await.unwrap();
+    let posted = database.commit(&[increment.into()], Patience::Short).await.unwrap();
     let result = posted[0].result.increment().unwrap();
     assert_eq!(result.outcome, IncrementOutcome::Charged);
     result.units.used

@@ -14,7 +14,7 @@ use headgate_quota::{
     ledger::book::{Account, Balance, Book, ChargeWrite, Terms},
 };
 
-pub(super) use self::expire::release_expired;
+pub(super) use self::{expire::release_expired, read::account};
 use self::{
     read::{balance, charge, terms},
     reservations::{ReservationKey, ReservationRow},

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use headgate::{Clock as _, Timestamp};
 use headgate_quota::{
-    ChangedPeriod, Listed, Operation, Page, PeriodUsage, Posted, Pruned, QuotaId, QuotaLedger,
-    RepositoryError, Reservation, ReservationId, ReservationStatus, Reset, Retention,
+    ChangedPeriod, Listed, Operation, Page, Patience, PeriodUsage, Posted, Pruned, QuotaId,
+    QuotaLedger, RepositoryError, Reservation, ReservationId, ReservationStatus, Reset, Retention,
 };
 use headgate_ratelimit::AuditEntry;
 use serde_json::json;
@@ -62,18 +62,31 @@ const RESET: &str = "
 const NOW: (&str, &str) = ("SELECT now() AS now", "SELECT 1");
 
 impl QuotaDatabase {
+    async fn commit_once(
+        &self,
+        operations: &[Operation],
+        patience: Patience,
+    ) -> Result<Vec<Posted>, RepositoryError> {
+        let (session, began) = self.writing_within(patience).await?;
+        match Batch::new(session, operations).decide_if_current(&self.clock, began).await? {
+            Decided::Committed(posted) => Ok(posted),
+            Decided::OutOfPeriod(which) => self.commit_current(operations, &which, patience).await,
+        }
+    }
+
     /// Commits the operations of the current period, if a server's clock put others elsewhere.
     async fn commit_current(
         &self,
         operations: &[Operation],
         out_of_period: &[bool],
+        patience: Patience,
     ) -> Result<Vec<Posted>, RepositoryError> {
         let all = operations.iter().zip(out_of_period);
         let rest: Vec<_> = all.filter(|(_, out)| !**out).map(|(one, _)| one.clone()).collect();
         let posted = if rest.is_empty() {
             Vec::new()
         } else {
-            let (session, began) = self.writing().await?;
+            let (session, began) = self.writing_within(patience).await?;
             Batch::new(session, &rest).decide(&self.clock, began).await?
         };
         let mut posted = posted.into_iter();
@@ -94,14 +107,20 @@ impl QuotaDatabase {
 
 #[async_trait]
 impl QuotaLedger for QuotaDatabase {
-    async fn commit(&self, operations: &[Operation]) -> Result<Vec<Posted>, RepositoryError> {
+    async fn commit(
+        &self,
+        operations: &[Operation],
+        patience: Patience,
+    ) -> Result<Vec<Posted>, RepositoryError> {
         if operations.is_empty() {
             return Ok(Vec::new());
         }
-        let (session, began) = self.writing().await?;
-        match Batch::new(session, operations).decide_if_current(&self.clock, began).await? {
-            Decided::Committed(posted) => Ok(posted),
-            Decided::OutOfPeriod(which) => self.commit_current(operations, &which).await,
+        match self.commit_once(operations, patience).await {
+            Err(RepositoryError::Busy { cause, .. }) => {
+                let policies = self.locked_policies(operations).await?.into();
+                Err(RepositoryError::Busy { policies, cause })
+            }
+            done => done,
         }
     }
 

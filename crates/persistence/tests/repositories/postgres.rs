@@ -236,3 +236,18 @@ fn a_dropped_transaction_does_not_stay_on_its_connection() {
         assert_eq!(database.load().await.unwrap().1.len(), 24);
     });
 }
+
+#[test]
+fn a_new_database_must_have_all_characters() {
+    let server = require!(Postgres::start());
+    server.psql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    let url = format!("{}/latin", server.url().rsplit_once('/').unwrap().0);
+    run(async {
+        let database = open(&url, TIMEOUT);
+        let error = database.migrate().await.unwrap_err().to_string();
+        assert!(error.contains("LATIN1") && error.contains("ENCODING 'UTF8'"), "{error}");
+        let inspection = database.inspect(&headgate::SystemClock::new()).await.unwrap();
+        assert_eq!(inspection.poor_encoding.as_deref(), Some("LATIN1"));
+        assert_eq!(inspection.schema, None, "nothing was created");
+    });
+}

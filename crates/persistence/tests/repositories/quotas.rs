@@ -5,6 +5,7 @@ mod counters;
 mod events;
 mod housekeeping;
 mod increments;
+mod isolation;
 mod max_policies;
 mod model;
 mod outages;

@@ -38,7 +38,7 @@ fn recorded_events(row: &Row) -> Result<(bool, bool), sqlx::Error> {
     Ok((row.get("threshold_told")?, row.get("exceeded_told")?))
 }
 
-pub(super) fn account(row: &Row) -> Result<Account, sqlx::Error> {
+pub(in crate::quotas) fn account(row: &Row) -> Result<Account, sqlx::Error> {
     let policy: String = row.get("policy_id")?;
     let policy = policy.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
     Ok(Account { policy, period_name: row.get("period_name")? })

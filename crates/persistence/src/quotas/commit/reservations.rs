@@ -136,7 +136,7 @@ pub(super) const EXPIRE: (&str, &str) = (
 
 /// A period.
 #[derive(Serialize)]
-pub(super) struct AccountRow<'a> {
+pub(in crate::quotas) struct AccountRow<'a> {
     policy_id: &'a str,
     period_name: &'a str,
 }

@@ -134,7 +134,8 @@ fn current_increments_are_committed_beside_out_of_period_ones() {
             increment(-26, Duration::ZERO),
             increment(0, Duration::from_secs(3_600)),
         ];
-        let entries = database.quotas().commit(&batch).await.unwrap();
+        let entries =
+            database.quotas().commit(&batch, headgate_quota::Patience::Short).await.unwrap();
         let results = entries.iter().map(|posted| posted.result.increment().unwrap());
         let verdicts: Vec<String> =
             results.map(|one| format!("{:?} {}", one.outcome, one.units.used)).collect();

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use headgate_quota::{
-    Draft, Increment, IncrementOutcome, Operation, Page, QuotaLedger, QuotaPolicy,
+    Draft, Increment, IncrementOutcome, Operation, Page, Patience, QuotaLedger, QuotaPolicy,
 };
 
 use super::setup::{Replica, draft, moment};
@@ -107,7 +107,7 @@ async fn a_late_commit_counts_in_its_own_period(home: &Home) {
     replica.increment(&policy.id, 1).await;
     let commit = async |increments: Vec<Increment>| {
         let operations: Vec<_> = increments.into_iter().map(Operation::from).collect();
-        let posted = replica.kept.commit(&operations).await.unwrap();
+        let posted = replica.kept.commit(&operations, Patience::Short).await.unwrap();
         let results = posted.iter().map(|posted| posted.result.increment().unwrap());
         results.map(|result| (result.outcome, result.units.used)).collect::<Vec<_>>()
     };
