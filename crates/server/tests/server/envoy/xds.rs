@@ -146,7 +146,7 @@ async fn an_invalid_update_is_refused_and_changes_nothing() {
     let unit = limit("b", 5).replace("\"unit\": 6", "\"unit\": 0");
     // go-control-plane sends them in another order each time.
     let others: Vec<String> = (0..6).map(|i| unit.replace("\"b\"", &format!("\"b{i}\""))).collect();
-    let served = Instant::now();
+    let began = Instant::now();
     management.serve("2", &format!("[{}, {unit}, {}]", limit("a", 9), others.join(", ")));
     let refusals = || management.heard().into_iter().find(|it| it.event == "refused");
     eventually("a refusal", async || refusals().is_some()).await;
@@ -163,7 +163,7 @@ async fn an_invalid_update_is_refused_and_changes_nothing() {
     // The server resends it: each is answered after a pause, and all are counted as one.
     let refusals = || management.heard().iter().filter(|it| it.event == "refused").count();
     eventually("two more refusals", async || refusals() >= 3).await;
-    assert!(served.elapsed() > Duration::from_secs(3), "answered without a pause");
+    assert!(began.elapsed() > Duration::from_secs(3), "answered without a pause");
     let refused = "headgate_envoy_config_loads_total{outcome=\"refused\"";
     assert_eq!(metric(&server, refused).await, Some(1));
 

@@ -108,13 +108,13 @@ async fn a_server_that_stops_gives_everything_back() {
     let mut late = Vec::new();
     // On a busy machine, units may come back after the hold is over: they count as used.
     for attempt in 0..5 {
-        let user = format!("u{attempt}");
+        let name = format!("u{attempt}");
         let server = start(&redis, &keys).await;
-        let (_, checks) = super::until_leased(&server, &user).await;
-        let held = explained(&server, &user).await["held"]["units"].as_u64();
+        let (_, checks) = super::until_leased(&server, &name).await;
+        let held = explained(&server, &name).await["held"]["units"].as_u64();
         server.stop().await.unwrap();
         let other = start(&redis, &keys).await;
-        let used = explained(&other, &user).await["used"].as_u64().unwrap();
+        let used = explained(&other, &name).await["used"].as_u64().unwrap();
         if used == checks as u64 {
             return;
         }
