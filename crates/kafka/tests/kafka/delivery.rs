@@ -24,12 +24,12 @@ async fn a_message_arrives_with_key_payload_and_headers() {
     };
     let publisher = publisher(kafka.brokers());
     // The broker creates the topic on the first request. A busy one takes longer than a call waits.
-    let published = async {
+    let delivery = async {
         while let Err(error) = publisher.publish(message).await {
             assert!(error.is_retryable(), "{error}");
         }
     };
-    timeout(PATIENCE, published).await.unwrap();
+    timeout(PATIENCE, delivery).await.unwrap();
     publisher.close().await;
 
     let found = read(kafka.brokers(), &topic, 3, |found| found.len() == 1).await.remove(0);
