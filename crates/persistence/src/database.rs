@@ -209,7 +209,7 @@ impl Database {
     }
 
     async fn begin(&self, purpose: Purpose) -> Result<Session, Outage> {
-        let (watch, is_writing) = (self.0.watch.clone(), purpose != Purpose::Read);
+        let (watch, is_writing) = (self.0.watch.clone(), purpose.is_write());
         let begun = match self.pool() {
             Pool::Postgres { pool, requests, .. } => {
                 let pool = if purpose.is_for_request() { requests } else { pool };
@@ -244,6 +244,10 @@ impl Database {
 // === impl Purpose ===
 
 impl Purpose {
+    const fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::WriteWithin(_))
+    }
+
     const fn is_for_request(self) -> bool {
         matches!(self, Self::ReadForRequest)
     }

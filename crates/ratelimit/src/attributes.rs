@@ -301,6 +301,7 @@ mod tests {
         let texts: Vec<&str> = attributes.iter().flat_map(|(_, value)| value.texts()).collect();
         assert_eq!(texts, ["5", "0.5", "0", "18446744073709551615", "-7"]);
     }
+
     #[test]
     fn an_encoded_identifier_is_not_the_identifier_of_another_text() {
         assert_eq!(identifier("u1".into()), "u1");
