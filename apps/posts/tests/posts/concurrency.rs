@@ -184,7 +184,7 @@ async fn is_saved_without_its_client(
     let ask = async || server.post(address, "", "").await.retry_after();
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *database).await.unwrap();
     let mut hanging = Box::pin(server.post(address, &nickname, &body));
-    let reserved = async { while !ask().await.is_some_and(|seconds| seconds <= 30) {} };
+    let reserved = async { while ask().await.is_none_or(|seconds| seconds > 30) {} };
     let other = tokio::select! {
         reply = &mut hanging => reply,
         () = reserved => server.post(address, "次郎", "次の投稿").await,
