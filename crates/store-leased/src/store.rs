@@ -131,7 +131,7 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
                     outcomes.push(outcome);
                 }
                 Local::Denied => {
-                    let outcomes = self.recall(checks, now)?;
+                    let outcomes = self.denial(batch, now)?;
                     count(&self.counters.denied_locally, 1);
                     return Some(outcomes);
                 }
@@ -145,12 +145,15 @@ impl<S: Store, C: Clock> LeasedStore<S, C> {
 
     /// What the store said a moment ago about all limits of a batch that one of them denies, if
     /// that is known: nothing is taken for the others.
-    fn recall(&self, checks: &[Check<'_>], now: u64) -> Option<Outcomes> {
+    fn denial(&self, batch: &Batch<'_>, now: u64) -> Option<Outcomes> {
         let recall = |check: &Check<'_>| {
             // Only required checks take nothing when another one is denied, and are remembered.
             is_leasable(check).then(|| self.holdings.recall(check, now)).flatten()
         };
-        checks.iter().map(recall).collect()
+        let outcomes: Outcomes = batch.checks().iter().map(recall).collect::<Option<_>>()?;
+        // The denial may be gone by now: another thread has learned of an admission that the store
+        // decided before. Without it, the batch would be admitted without taking anything.
+        is_blocked(batch, &outcomes).then_some(outcomes)
     }
 
     fn decide_check(&self, subject: Fingerprint, check: &Check<'_>, turn: Turn, now: u64) -> Local {
@@ -380,3 +383,6 @@ fn is_blocked(batch: &Batch<'_>, outcomes: &Outcomes) -> bool {
 fn is_leasable(check: &Check<'_>) -> bool {
     check.mode() == CheckMode::Required && check.limit().places().is_none()
 }
+
+#[cfg(test)]
+mod tests;
