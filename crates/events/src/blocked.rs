@@ -23,7 +23,7 @@ struct Retry {
     at: Instant,
 }
 
-/// Maximum number of subjects: about 35 MB.
+/// Maximum number of subjects: an estimated 35 MB.
 const MAX: usize = 500_000;
 
 /// Pause after the first attempt; each further one doubles it. It is at most half the pause

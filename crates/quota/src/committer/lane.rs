@@ -26,8 +26,8 @@ pub(super) struct Lane {
     suspects: Arc<Suspects>,
 }
 
-/// Time after the first failure in which a batch is split and repeated. If there are so many
-/// suspects that it does not suffice, the rest fails, because the queue waits.
+/// Maximum time for splitting and repeating a batch after its first failure. Operations that are
+/// left then fail, because the queue waits.
 const MAX_SPLITTING: Duration = Duration::from_secs(10);
 
 /// Too many operations are set aside.

@@ -74,7 +74,7 @@ async fn create_rule(server: &Server, mode: &str) {
 // === impl Seen ===
 
 impl Seen {
-    /// The time that so many percent of the requests took at most.
+    /// Latency at this percentile.
     fn percentile(&self, percent: usize) -> Duration {
         self.took[self.took.len() * percent / 100]
     }
