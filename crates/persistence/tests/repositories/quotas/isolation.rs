@@ -129,20 +129,15 @@ fn a_locked_quota_fails_no_other() {
         }
         // Others do not wait for it, either.
         let locked = replica.try_increment(&policies[0].id, 1, "waiting");
-        let others = async {
-            for _ in 0..20 {
-                replica.increment(&policies[1].id, 1).await;
-            }
-        };
         tokio::select! {
             biased;
             answer = locked => panic!("{answer:?}"),
-            () = others => {}
+            other = replica.increment(&policies[1].id, 1) => assert!(other.allowed),
         }
         console.run("ROLLBACK").await;
         // The caller that waited for it has gone away.
         assert!(replica.increment(&policies[0].id, 1).await.allowed);
-        assert_eq!(replica.kept(&policies[1]).await, 23);
+        assert_eq!(replica.kept(&policies[1]).await, 4);
     });
 }
 
@@ -179,5 +174,56 @@ fn quotas_that_a_paused_server_holds_are_committed_when_it_lets_go() {
         for policy in held {
             assert!(replica.increment(&policy.id, 1).await.allowed);
         }
+    });
+}
+
+#[test]
+fn a_bounded_number_of_operations_waits_for_a_locked_quota() {
+    let home = require!(Home::postgres());
+    run(async {
+        let replica = Replica::start(&home).await;
+        let policies = policies(&replica, 2).await;
+        let mut console = home.console().await;
+        console.run(&lock(&policies[..1])).await;
+        let sent = (0..2_000).map(|_| replica.increments.increment(&policies[0].id, 1, None));
+        let (answers, other) = tokio::join!(join_all(sent), replica.increment(&policies[1].id, 1));
+        assert!(other.allowed);
+        let errors = answers.into_iter().map(repository_error);
+        let refused = errors.filter(|error| error.to_string().contains("too many operations"));
+        // At most 1,024 waited beside one transaction of at most 512.
+        assert!(refused.count() >= 2_000 - 1_024 - 512);
+        console.run("ROLLBACK").await;
+        assert!(replica.increment(&policies[0].id, 1).await.allowed);
+        assert_eq!(replica.kept(&policies[0]).await, 2);
+    });
+}
+
+#[test]
+fn the_search_for_quotas_that_cannot_be_committed_ends() {
+    let home = require!(Home::postgres());
+    run(async {
+        let replica = Replica::start(&home).await;
+        let policies = policies(&replica, 33).await;
+        let mut console = home.console().await;
+        // To find 32 quotas takes 63 transactions, of a second each.
+        let refuse_slowly = "
+            CREATE FUNCTION refuse_slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                PERFORM pg_sleep(1);
+                RAISE check_violation;
+            END $$;
+            CREATE TRIGGER refuse_slowly BEFORE INSERT ON quota_increments
+                FOR EACH ROW WHEN (NEW.request_id = 'poison')
+                EXECUTE FUNCTION refuse_slowly()";
+        console.run(refuse_slowly).await;
+        let before = replica.increments.tally().failures();
+        let sent =
+            policies[1..].iter().map(|policy| replica.try_increment(&policy.id, 1, "poison"));
+        let errors = join_all(sent).await.into_iter().map(repository_error);
+        let unfinished = errors.filter(|error| error.to_string().contains("too many quotas"));
+        assert!(unfinished.count() > 0);
+        // Ten seconds, and the transactions at their beginning and end; perhaps twice, because the
+        // first transaction may begin before all are sent.
+        assert!(replica.increments.tally().failures() - before <= 24);
+        assert!(replica.increment(&policies[0].id, 1).await.allowed);
     });
 }
