@@ -102,6 +102,7 @@ mod tests {
             }
         };
         let failure = tokio::select! {
+            biased;
             read = reading => read,
             () = ticking => unreachable!(),
         };

@@ -55,7 +55,8 @@ impl Settings {
 
 /// A database in memory.
 async fn database() -> Database {
-    let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
+    let config = DatabaseConfig::from_url("sqlite::memory:").unwrap();
+    let database = Database::open(&config.connect_timeout(Duration::from_secs(60)));
     database.migrate().await.unwrap();
     database
 }

@@ -28,6 +28,11 @@ impl Home {
         Self { folder, config }
     }
 
+    /// Configuration of another database in the folder.
+    fn beside(&self, name: &str) -> DatabaseConfig {
+        DatabaseConfig::file(self.path(name)).connect_timeout(TIMEOUT)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -71,25 +76,25 @@ fn a_backup_under_write_load_has_everything_committed_before() {
         let back_up = async {
             let mut backups = Vec::new();
             for number in 0..5 {
+                let name = format!("{number}.backup");
                 let more = written.load(Relaxed) + 20;
                 while written.load(Relaxed) < more {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
-                let (before, file) =
-                    (written.load(Relaxed), home.path(&format!("{number}.backup")));
+                let (before, file) = (written.load(Relaxed), home.path(&name));
                 let copy = home.config.back_up(&file).await.unwrap();
                 assert_eq!(copy.bytes, fs::metadata(&file).unwrap().len());
                 assert!(!copy.schema.is_newer() && copy.schema.applied > 0);
-                backups.push((before, written.load(Relaxed), file));
+                backups.push((before, written.load(Relaxed), name));
             }
             stop.store(true, Relaxed);
             backups
         };
         let ((), backups) = tokio::join!(write, back_up);
-        for (before, after, file) in backups {
+        for (before, after, name) in backups {
             #[cfg(unix)]
-            assert_eq!(mode(&file), 0o600);
-            let copy = Database::open(&DatabaseConfig::file(&file));
+            assert_eq!(mode(&home.path(&name)), 0o600);
+            let copy = Database::open(&home.beside(&name));
             copy.migrate().await.unwrap();
             let rules = copy.load().await.unwrap().1.len() as u64;
             // One more may have been committed and not yet counted.
@@ -120,14 +125,14 @@ fn a_backup_overwrites_nothing_and_leaves_nothing_behind() {
         assert_eq!(home.files(), ["copy", "headgate.db"]);
 
         // A database that is not Headgate's, and one that is none.
-        let other = DatabaseConfig::file(home.path("other.db"));
+        let other = home.beside("other.db");
         let url = format!("sqlite://{}?mode=rwc", home.path("other.db").display());
         let mut connection = SqliteConnection::connect(&url).await.unwrap();
         connection.execute("CREATE TABLE t (id)").await.unwrap();
         connection.close().await.unwrap();
         let foreign = other.back_up(&home.path("other.copy")).await.unwrap_err();
         assert!(matches!(foreign, CopyError::Foreign(_)), "{foreign}");
-        let none = DatabaseConfig::file(home.path("copy")).back_up(&home.path("c2")).await;
+        let none = home.beside("copy").back_up(&home.path("c2")).await;
         assert!(matches!(none, Err(CopyError::Sql { .. })), "{none:?}");
         assert_eq!(home.files(), ["copy", "headgate.db", "other.db"]);
 
@@ -154,12 +159,12 @@ fn a_restore_brings_back_the_state_of_the_backup_and_keeps_the_replaced_one() {
         database.close().await;
 
         let restored = home.config.restore(&home.path("copy")).await.unwrap();
-        let replaced = home.path("headgate.db.replaced-1");
-        assert_eq!(restored.replaced.as_deref(), Some(&*replaced));
+        let replaced = "headgate.db.replaced-1";
+        assert_eq!(restored.replaced, Some(home.path(replaced)));
         let database = home.migrated().await;
         assert_eq!(everything(&database).await, before);
         database.close().await;
-        let old = Database::open(&DatabaseConfig::file(&replaced));
+        let old = Database::open(&home.beside(replaced));
         old.migrate().await.unwrap();
         assert_eq!(everything(&old).await, after);
         old.close().await;
@@ -167,7 +172,7 @@ fn a_restore_brings_back_the_state_of_the_backup_and_keeps_the_replaced_one() {
         assert_eq!(mode(&home.path("headgate.db")), 0o600);
 
         // Into a folder that does not exist yet.
-        let elsewhere = DatabaseConfig::file(home.path("drill/headgate.db"));
+        let elsewhere = home.beside("drill/headgate.db");
         assert_eq!(elsewhere.restore(&home.path("copy")).await.unwrap().replaced, None);
         let database = Database::open(&elsewhere);
         database.migrate().await.unwrap();
@@ -191,7 +196,7 @@ fn a_restore_has_the_changes_in_the_log_beside_the_given_file() {
         }
         database.close().await;
 
-        let elsewhere = DatabaseConfig::file(home.path("drill/headgate.db"));
+        let elsewhere = home.beside("drill/headgate.db");
         elsewhere.restore(&kept.join("headgate.db")).await.unwrap();
         let database = Database::open(&elsewhere);
         database.migrate().await.unwrap();

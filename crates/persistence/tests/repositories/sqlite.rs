@@ -57,7 +57,7 @@ fn a_file_that_cannot_be_created_is_an_outage() {
 #[test]
 fn works_in_memory() {
     run(async {
-        let config = DatabaseConfig::from_url("sqlite::memory:").unwrap();
+        let config = DatabaseConfig::from_url("sqlite::memory:").unwrap().connect_timeout(TIMEOUT);
         let [database, other] = [Database::open(&config), Database::open(&config)];
         database.migrate().await.unwrap();
         other.migrate().await.unwrap();
@@ -74,7 +74,8 @@ fn works_in_memory() {
 #[test]
 fn listening_never_returns() {
     run(async {
-        let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
+        let config = DatabaseConfig::from_url("sqlite::memory:").unwrap().connect_timeout(TIMEOUT);
+        let database = Database::open(&config);
         database.migrate().await.unwrap();
         let changed = Notify::new();
         let listening = tokio::time::timeout(Duration::from_millis(200), database.listen(&changed));

@@ -13,7 +13,7 @@ use headgate_store_memory::MemoryStore;
 use proptest::{collection::vec, prelude::*};
 
 use super::setup::{Replica, draft};
-use crate::support::{at, run};
+use crate::support::{TIMEOUT, at, run};
 
 /// A step of a scenario.
 #[derive(Clone, Debug)]
@@ -163,7 +163,8 @@ async fn take(replica: &Replica, policy: &QuotaPolicy, model: &mut Model, step: 
 }
 
 async fn agrees(limit: u64, steps: Vec<Step>) {
-    let database = Database::open(&DatabaseConfig::from_url("sqlite::memory:").unwrap());
+    let config = DatabaseConfig::from_url("sqlite::memory:").unwrap().connect_timeout(TIMEOUT);
+    let database = Database::open(&config);
     database.migrate().await.unwrap();
     let clock = Arc::new(ManualClock::new(at(0)));
     let store = Arc::new(MemoryStore::builder().clock(Arc::clone(&clock)).build());

@@ -1,6 +1,6 @@
 //! A service that registers its kind of document, as an application does.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use headgate::Timestamp;
 use headgate_persistence::{Database, DatabaseConfig, ServiceConfigDatabase};
@@ -26,7 +26,8 @@ impl Document for Relay {
 
 /// The documents of the server with this data folder.
 pub(super) fn documents(data: &Path) -> ServiceConfigDatabase {
-    Database::open(&DatabaseConfig::file(data.join("headgate.db"))).service_configs()
+    let config = DatabaseConfig::file(data.join("headgate.db"));
+    Database::open(&config.connect_timeout(Duration::from_secs(60))).service_configs()
 }
 
 /// Registers the relay's documents.
