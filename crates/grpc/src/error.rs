@@ -231,6 +231,7 @@ const fn quota_status(refusal: &QuotaRefusal) -> Code {
         QuotaRefusal::Overloaded
         | QuotaRefusal::ClockSkew(_)
         | QuotaRefusal::NoDatabase(_)
+        | QuotaRefusal::Busy(_)
         | QuotaRefusal::Unconfirmed(_)
         | QuotaRefusal::Undecided(_) => Code::Unavailable,
         QuotaRefusal::Internal(_) => Code::Internal,

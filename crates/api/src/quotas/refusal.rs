@@ -69,6 +69,9 @@ pub enum QuotaRefusal {
     /// The database cannot be reached.
     #[error("the database cannot be reached: nothing was changed, try again later")]
     NoDatabase(String),
+    /// Another transaction holds a lock on the quota.
+    #[error("the database is busy with this quota: nothing was changed, try again")]
+    Busy(String),
     /// The database did not confirm a change.
     #[error(
         "the database did not confirm: it may have been done; repeat an increment with the same request_id, \
@@ -108,6 +111,7 @@ impl QuotaRefusal {
             Self::Overloaded => "SYS_QUOTA_OVERLOADED",
             Self::ClockSkew(_) => "SYS_QUOTA_CLOCK_SKEW",
             Self::NoDatabase(_) => "SYS_QUOTA_DATABASE_UNAVAILABLE",
+            Self::Busy(_) => "SYS_QUOTA_BUSY",
             Self::Unconfirmed(_) => "SYS_QUOTA_UNCONFIRMED",
             Self::Undecided(_) => "SYS_QUOTA_REDIS_ERROR",
             Self::Internal(_) => "SYS_QUOTA_INTERNAL_ERROR",
@@ -119,6 +123,7 @@ impl QuotaRefusal {
         match self {
             Self::ClockSkew(cause)
             | Self::NoDatabase(cause)
+            | Self::Busy(cause)
             | Self::Unconfirmed(cause)
             | Self::Undecided(cause)
             | Self::Internal(cause) => Some(cause),
@@ -136,9 +141,8 @@ impl From<RepositoryError> for QuotaRefusal {
             RepositoryError::TooManyPolicies { .. } => Self::TooMany(message),
             RepositoryError::Changed(_) => Self::Changed(message),
             RepositoryError::OutOfPeriod(_) => Self::ClockSkew(message),
-            RepositoryError::Unavailable(_) | RepositoryError::Busy { .. } => {
-                Self::NoDatabase(message)
-            }
+            RepositoryError::Unavailable(_) => Self::NoDatabase(message),
+            RepositoryError::Busy { .. } => Self::Busy(message),
             RepositoryError::Unconfirmed(_) => Self::Unconfirmed(message),
             RepositoryError::Corrupt(_) | RepositoryError::Refused(_) => Self::Internal(message),
         }

@@ -59,6 +59,7 @@ export const words = {
   "code.SYS_QUOTA_EXCEEDED": "クォータの残りが足りません。何も消費していません。",
   "code.SYS_QUOTA_ALREADY_EXISTS": "同じ対象と期間のクォータがすでにあります。",
   "code.SYS_RATELIMIT_DATABASE_UNAVAILABLE": "データベースに接続できません。変更はされていません。",
+  "code.SYS_QUOTA_BUSY": "データベースがこのクォータをロックしています。変更はされていません。",
   "code.SYS_QUOTA_DATABASE_UNAVAILABLE": "データベースに接続できません。変更はされていません。",
   "not_permitted": "この操作の権限がありません。",
   "away.text": "サーバーが応答しません。再試行しています…",

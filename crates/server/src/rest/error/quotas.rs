@@ -25,6 +25,7 @@ pub(super) const fn status(refusal: &QuotaRefusal) -> StatusCode {
         QuotaRefusal::Overloaded
         | QuotaRefusal::ClockSkew(_)
         | QuotaRefusal::NoDatabase(_)
+        | QuotaRefusal::Busy(_)
         | QuotaRefusal::Unconfirmed(_) => StatusCode::SERVICE_UNAVAILABLE,
         QuotaRefusal::Undecided(_) => StatusCode::BAD_GATEWAY,
         QuotaRefusal::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -49,7 +50,7 @@ pub(super) fn write_headers(headers: &mut HeaderMap, refusal: &QuotaRefusal) {
             limit_headers::write_quota(headers, usage);
             usage.seconds_until_reset()
         }
-        QuotaRefusal::Overloaded => 1,
+        QuotaRefusal::Overloaded | QuotaRefusal::Busy(_) => 1,
         _ => return,
     };
     headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use headgate_testkit::require;
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::{
     QUOTAS,
@@ -86,6 +86,25 @@ async fn a_policy_of_another_server_is_loaded_at_once() {
     until(async || other.quota_usage(&id).await.status == 404).await;
 }
 
+/// Another session holds what `statement` locks until [`let_go`], or for two minutes.
+async fn hold(backend: &Arc<Backend>, statement: &str) -> JoinHandle<String> {
+    let sql = format!(
+        "BEGIN; {statement}; \
+         DO $$ BEGIN FOR i IN 1..2400 LOOP \
+         EXIT WHEN EXISTS (SELECT FROM pg_class WHERE relname = 'enough'); \
+         PERFORM pg_sleep(0.05); END LOOP; END $$; COMMIT"
+    );
+    let blocked = Arc::clone(backend);
+    let holding = tokio::task::spawn_blocking(move || blocked.postgres.psql(&sql));
+    let held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    until(async || backend.postgres.psql(held) == "1").await;
+    holding
+}
+
+fn let_go(backend: &Backend) {
+    backend.postgres.psql("CREATE TABLE enough ()");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_increments_are_bounded_while_the_ledger_is_slow() {
     let backend = Arc::new(require!(Backend::start()));
@@ -93,36 +112,46 @@ async fn waiting_increments_are_bounded_while_the_ledger_is_slow() {
     let server = backend.server_with(&keys).await;
     let id = server.create_quota(&policy("slow", 100)).await;
     assert_eq!(server.increment(&id, 1, None).await.status, 200);
-    let blocked = Arc::clone(&backend);
-    let blocking = tokio::task::spawn_blocking(move || {
-        // Until another session says that it is enough, or for two minutes.
-        let lock = "BEGIN; LOCK TABLE quota.quota_usages; \
-                    DO $$ BEGIN FOR i IN 1..2400 LOOP \
-                    EXIT WHEN EXISTS (SELECT FROM pg_class WHERE relname = 'enough'); \
-                    PERFORM pg_sleep(0.05); END LOOP; END $$; COMMIT";
-        blocked.postgres.psql(lock)
-    });
-    let locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' \
-                  AND relation = 'quota.quota_usages'::regclass";
-    until(async || backend.postgres.psql(locked) == "1").await;
+    let holding = hold(&backend, "LOCK TABLE quota.quota_usages").await;
     let mut asking: FuturesUnordered<_> = (0..16).map(|_| server.increment(&id, 1, None)).collect();
     let first = timeout(Duration::from_secs(60), asking.next()).await;
     let first = first.expect("a refusal while the ledger is blocked").unwrap();
     let overloaded = |reply: &Reply| error(reply).1 == "SYS_QUOTA_OVERLOADED";
     assert!(overloaded(&first), "{}", first.text);
-    backend.postgres.psql("CREATE TABLE enough ()");
+    let_go(&backend);
     let mut replies: Vec<Reply> = asking.collect().await;
     replies.push(first);
-    blocking.await.unwrap();
+    holding.await.unwrap();
     let admitted = replies.iter().filter(|reply| reply.status == 200).count() as u64;
     for reply in replies.iter().filter(|reply| reply.status != 200) {
         assert_eq!(reply.status, 503, "{}", reply.text);
         // On a busy machine, the ledger is blocked for longer than a statement may take.
-        let late = ["SYS_QUOTA_DATABASE_UNAVAILABLE", "SYS_QUOTA_UNCONFIRMED"];
+        let late = ["SYS_QUOTA_DATABASE_UNAVAILABLE", "SYS_QUOTA_BUSY", "SYS_QUOTA_UNCONFIRMED"];
         if !late.contains(&error(reply).1.as_str()) {
             assert!(overloaded(reply), "{}", reply.text);
             assert_eq!(reply.header("retry-after"), "1");
         }
     }
     assert_eq!(server.used(&id).await, 1 + admitted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_quota_is_busy_and_others_are_charged() {
+    let backend = Arc::new(require!(Backend::start()));
+    let server = backend.server().await;
+    let id = server.create_quota(&policy("locked", 100)).await;
+    let other = server.create_quota(&policy("free", 100)).await;
+    assert_eq!(server.increment(&id, 1, None).await.status, 200);
+    let lock = "SELECT FROM quota.quota_usages WHERE policy_id =";
+    let holding = hold(&backend, &format!("{lock} '{id}' FOR UPDATE")).await;
+    let busy = server.increment(&id, 1, None).await;
+    let (status, code, message) = error(&busy);
+    assert_eq!((status, code.as_str()), (503, "SYS_QUOTA_BUSY"), "{}", busy.text);
+    assert_eq!(message, "the database is busy with this quota: nothing was changed, try again");
+    assert_eq!(busy.header("retry-after"), "1");
+    assert_eq!(server.increment(&other, 1, None).await.status, 200);
+    assert!(server.get("/readyz").await.text.contains(r#""status":"ready""#));
+    let_go(&backend);
+    holding.await.unwrap();
+    assert_eq!(server.increment(&id, 1, None).await.json()["used"], 2);
 }
